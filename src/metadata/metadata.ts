@@ -1,0 +1,8 @@
+// The transactional store behind narrow interfaces, one per domain. `sqlite/` implements it (embedded);
+// `postgres/` will, under the same file names and the same contract suite (contract.ts).
+// All methods are asynchronous, take and return plain data, and are set-based where sets occur.
+import type { TopicsMetadata } from './topics.ts';
+
+export interface Metadata {
+  readonly topics: TopicsMetadata;
+}

@@ -1,0 +1,19 @@
+// Builds the embedded metadata store: one SQLite database, every domain on it.
+import type { Metadata } from '../metadata.ts';
+import { Database } from './database.ts';
+import { SqliteTopics, topicsMigrations } from './topics.ts';
+
+export interface SqliteMetadata extends Metadata {
+  readonly database: Database;
+  close(): void;
+}
+
+/** `:memory:` or the database file's path. */
+export function openSqliteMetadata(path: string): SqliteMetadata {
+  const database = new Database(path, [...topicsMigrations]);
+  return {
+    database,
+    topics: new SqliteTopics(database),
+    close: () => database.close(),
+  };
+}

@@ -1,0 +1,102 @@
+// All topics in memory, for look-ups that must not wait: admission, fetch, metadata.
+// Changes go through it, so that in one process it is never stale; the order is metadata first, memory second.
+import { FloeError } from '../base/error.ts';
+import type { CreateTopic, Topic, TopicsMetadata } from './topics.ts';
+
+export interface PartitionRef {
+  readonly topic: Topic;
+  /** Partition index within the topic. */
+  readonly index: number;
+}
+
+export type TopicChange =
+  | { readonly kind: 'created' | 'changed'; readonly topic: Topic; readonly previous?: Topic }
+  | { readonly kind: 'deleted'; readonly topic: Topic };
+
+export class TopicDirectory {
+  readonly #metadata: TopicsMetadata;
+  readonly #byName = new Map<string, Topic>();
+  readonly #byId = new Map<string, Topic>();
+  readonly #byPartition = new Map<number, PartitionRef>();
+  readonly #listeners = new Set<(change: TopicChange) => void>();
+
+  private constructor(metadata: TopicsMetadata) {
+    this.#metadata = metadata;
+  }
+
+  static async load(metadata: TopicsMetadata): Promise<TopicDirectory> {
+    const directory = new TopicDirectory(metadata);
+    for (const topic of await metadata.list()) directory.#keep(topic);
+    return directory;
+  }
+
+  byName(name: string): Topic | undefined {
+    return this.#byName.get(name);
+  }
+
+  byId(topicId: string): Topic | undefined {
+    return this.#byId.get(topicId);
+  }
+
+  byPartition(partitionId: number): PartitionRef | undefined {
+    return this.#byPartition.get(partitionId);
+  }
+
+  all(): Topic[] {
+    return [...this.#byName.values()];
+  }
+
+  /** Called after each change; returns how to stop that. */
+  onChange(listener: (change: TopicChange) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async create(request: CreateTopic): Promise<Topic> {
+    const topic = await this.#metadata.create(request);
+    this.#keep(topic);
+    this.#tell({ kind: 'created', topic });
+    return topic;
+  }
+
+  async addPartitions(topicId: string, partitionCount: number): Promise<Topic> {
+    return this.#changed(await this.#metadata.addPartitions(topicId, partitionCount));
+  }
+
+  async alterConfig(
+    topicId: string,
+    changes: Readonly<Record<string, string | null>>,
+  ): Promise<Topic> {
+    return this.#changed(await this.#metadata.alterConfig(topicId, changes));
+  }
+
+  async delete(topicId: string): Promise<void> {
+    const topic = this.#byId.get(topicId);
+    if (topic === undefined)
+      throw new FloeError('not-found', `there is no topic with id ${topicId}`);
+    await this.#metadata.delete(topicId);
+    this.#byName.delete(topic.name);
+    this.#byId.delete(topicId);
+    for (const partitionId of topic.partitions) this.#byPartition.delete(partitionId);
+    this.#tell({ kind: 'deleted', topic });
+  }
+
+  #changed(topic: Topic): Topic {
+    const previous = this.#byId.get(topic.topicId);
+    this.#keep(topic);
+    this.#tell({ kind: 'changed', topic, ...(previous === undefined ? {} : { previous }) });
+    return topic;
+  }
+
+  #keep(topic: Topic): void {
+    this.#byName.set(topic.name, topic);
+    this.#byId.set(topic.topicId, topic);
+    for (const [index, partitionId] of topic.partitions.entries()) {
+      this.#byPartition.set(partitionId, { topic, index });
+    }
+  }
+
+  #tell(change: TopicChange): void {
+    for (const listener of this.#listeners) listener(change);
+  }
+}
