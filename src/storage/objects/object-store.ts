@@ -21,6 +21,11 @@ export interface GetOptions {
   /** First byte; with `length` past the end, what is there is returned. */
   readonly start?: number;
   readonly length?: number;
+  /**
+   * Where to put the bytes (a shared block, say); the result is then a view of its front.
+   * With it, no more than `into.length` bytes are read.
+   */
+  readonly into?: Uint8Array;
   readonly signal?: AbortSignal;
 }
 
