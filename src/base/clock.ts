@@ -96,6 +96,8 @@ export class ManualClock implements Clock {
   /** Moves time forward, firing what falls due, and lets promise callbacks run between timers. */
   async advance(byMs: number): Promise<void> {
     const target = this.#now + byMs;
+    // What is already resolved may still want to set its timers.
+    await settle();
     for (let next = this.#earliest(); next !== undefined && next.at <= target; ) {
       this.#pending = this.#pending.filter((other) => other !== next);
       this.#now = Math.max(this.#now, next.at);

@@ -1,0 +1,106 @@
+// floe tables list | status | pause | resume | commit
+import { Command } from 'commander';
+import { call, HTTP_SERVER } from '../http-client.ts';
+import { textTable } from '../text-table.ts';
+
+interface ServerOption {
+  readonly server: string;
+}
+
+/** What `/v1/tables` says of one table (table-topic/status.ts). */
+interface TableStatus {
+  readonly topic: string;
+  readonly table: string;
+  readonly state: string;
+  readonly reason?: string | null;
+  readonly lagRecords: number;
+  readonly lagSeconds: number;
+  readonly rowsCommitted: number;
+  readonly deadLetters: number;
+}
+
+export function tablesCommand(): Command {
+  const command = new Command('tables').description(
+    'the tables behind topics: state, lag, pause, resume, commit',
+  );
+  const server = ['--server <host:port>', 'the HTTP address', HTTP_SERVER] as const;
+  command
+    .command('list')
+    .description('all tables, and how to attach engines')
+    .option(...server)
+    .action(listTables);
+  command
+    .command('status <topic>')
+    .description('state with reason, lag, counters')
+    .option('--json', 'as JSON', false)
+    .option(...server)
+    .action(tableStatus);
+  for (const [verb, does] of Object.entries(VERBS)) {
+    command
+      .command(`${verb} <topic>`)
+      .description(does)
+      .option(...server)
+      .action((topic: string, options: ServerOption) => tableAction(verb, topic, options));
+  }
+  return command;
+}
+
+const VERBS: Readonly<Record<string, string>> = {
+  pause: 'stop working on a table; records stay in the topic',
+  resume: 'go on with a paused or suspended table',
+  commit: 'commit what is there now instead of at the next interval',
+};
+
+async function listTables({ server }: ServerOption): Promise<void> {
+  const { tables, attach } = (await (await call({ server, path: '/v1/tables' })).json()) as {
+    tables: TableStatus[];
+    attach?: Record<string, string>;
+  };
+  const rows = tables.map((t) => [
+    t.topic,
+    t.table,
+    t.state,
+    t.lagRecords,
+    t.rowsCommitted,
+    t.deadLetters,
+    t.reason,
+  ]);
+  process.stdout.write(
+    textTable(['topic', 'table', 'state', 'lag', 'rows', 'dead letters', 'reason'], rows),
+  );
+  for (const [engine, text] of Object.entries(attach ?? {}))
+    process.stdout.write(`\n${engine}\n${indent(text)}\n`);
+}
+
+function indent(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => `  ${line}`)
+    .join('\n');
+}
+
+async function tableStatus(
+  topic: string,
+  { server, json }: ServerOption & { json: boolean },
+): Promise<void> {
+  const status = await (
+    await call({ server, path: `/v1/tables/${encodeURIComponent(topic)}` })
+  ).json();
+  if (json) {
+    process.stdout.write(`${JSON.stringify(status, null, 2)}\n`);
+    return;
+  }
+  const rows = Object.entries(status as Record<string, unknown>).map(([name, value]) => [
+    name,
+    typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value),
+  ]);
+  process.stdout.write(textTable(['what', 'value'], rows));
+}
+
+async function tableAction(verb: string, topic: string, { server }: ServerOption): Promise<void> {
+  const path = `/v1/tables/${encodeURIComponent(topic)}/${verb}`;
+  const status = (await (
+    await call({ server, path, method: 'POST' })
+  ).json()) as Partial<TableStatus>;
+  process.stdout.write(`${topic}: ${status.state ?? 'done'}\n`);
+}
