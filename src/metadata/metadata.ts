@@ -1,8 +1,12 @@
 // The transactional store behind narrow interfaces, one per domain. `sqlite/` implements it (embedded);
 // `postgres/` will, under the same file names and the same contract suite (contract.ts).
 // All methods are asynchronous, take and return plain data, and are set-based where sets occur.
+import type { GroupsMetadata } from './groups.ts';
+import type { RegistryMetadata } from './registry.ts';
 import type { TopicsMetadata } from './topics.ts';
 
 export interface Metadata {
   readonly topics: TopicsMetadata;
+  readonly groups: GroupsMetadata;
+  readonly registry: RegistryMetadata;
 }

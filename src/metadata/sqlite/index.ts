@@ -1,6 +1,8 @@
 // Builds the embedded metadata store: one SQLite database, every domain on it.
 import type { Metadata } from '../metadata.ts';
 import { Database } from './database.ts';
+import { groupsMigrations, SqliteGroups } from './groups.ts';
+import { registryMigrations, SqliteRegistry } from './registry.ts';
 import { SqliteTopics, topicsMigrations } from './topics.ts';
 
 export interface SqliteMetadata extends Metadata {
@@ -10,10 +12,16 @@ export interface SqliteMetadata extends Metadata {
 
 /** `:memory:` or the database file's path. */
 export function openSqliteMetadata(path: string): SqliteMetadata {
-  const database = new Database(path, [...topicsMigrations]);
+  const database = new Database(path, [
+    ...topicsMigrations,
+    ...groupsMigrations,
+    ...registryMigrations,
+  ]);
   return {
     database,
     topics: new SqliteTopics(database),
+    groups: new SqliteGroups(database),
+    registry: new SqliteRegistry(database),
     close: () => database.close(),
   };
 }
