@@ -1,0 +1,167 @@
+import { beforeEach, expect, test } from 'vitest';
+import type { StageRequest } from '../tables.ts';
+import { Database } from './database.ts';
+import { SqliteTables, tablesMigrations } from './tables.ts';
+import { SqliteTopics, topicsMigrations } from './topics.ts';
+
+const topicId = '11111111-1111-4111-8111-111111111111';
+let topics: SqliteTopics;
+let tables: SqliteTables;
+
+beforeEach(async () => {
+  const db = new Database(':memory:', [...topicsMigrations, ...tablesMigrations]);
+  tables = new SqliteTables(db);
+  topics = new SqliteTopics(db, [tables.hooks()]);
+  await topics.create({ topicId, name: 'orders', partitionCount: 2, config: {}, nowMs: 1 });
+  await tables.claim({ topicId, topicName: 'orders', namespace: ['kafka'], table: 'orders' });
+  await tables.initPositions(topicId, [
+    { partition: 0, offset: 0 },
+    { partition: 1, offset: 5 },
+  ]);
+});
+
+function stage(overrides: Partial<StageRequest> & { from?: number; to?: number } = {}) {
+  const { from = 0, to = 10, ...rest } = overrides;
+  return {
+    stageId: `stage-${from}-${to}`,
+    topicId,
+    epoch: 1,
+    generation: 1,
+    tableUuid: 'u',
+    schemaId: 0,
+    specId: 0,
+    configEpoch: 1,
+    ranges: [{ partition: 0, start: from, end: to, deadLettersFrom: from, gaps: [] }],
+    rows: to - from,
+    deadLetters: 0,
+    skipped: 0,
+    bytes: 100,
+    filePrefixes: [`data/stage-${from}-${to}`],
+    payload: '{}',
+    nowMs: 2,
+    ...rest,
+  } satisfies StageRequest;
+}
+
+test('T1: stages chain by compare-and-set, and the same range twice is one', async () => {
+  expect(await tables.stage(stage())).toMatchObject({ kind: 'staged' });
+  expect(await tables.stage(stage())).toEqual({ kind: 'duplicate', stageId: 'stage-0-10' });
+  expect(await tables.stage(stage({ stageId: 'other' }))).toEqual({
+    kind: 'duplicate',
+    stageId: 'stage-0-10',
+  });
+  expect(await tables.stage(stage({ from: 5, to: 15 }))).toMatchObject({ kind: 'refused' });
+  expect(await tables.stage(stage({ from: 11, to: 12 }))).toMatchObject({
+    kind: 'refused',
+    positions: [
+      { partition: 0, stagedEnd: 10, committedEnd: 0 },
+      { partition: 1, stagedEnd: 5, committedEnd: 5 },
+    ],
+  });
+  expect(await tables.stage(stage({ from: 10, to: 12 }))).toMatchObject({ kind: 'staged' });
+  expect((await tables.stages(topicId, 10)).map((one) => one.stageId)).toEqual([
+    'stage-0-10',
+    'stage-10-12',
+  ]);
+  expect(await tables.counters(topicId)).toMatchObject({ rows: 12 });
+});
+
+test('a stage over several partitions enters whole or not at all', async () => {
+  const ranges = [
+    { partition: 0, start: 0, end: 3, deadLettersFrom: 0, gaps: [] },
+    { partition: 1, start: 4, end: 9, deadLettersFrom: 4, gaps: [] },
+  ];
+  expect(await tables.stage(stage({ ranges }))).toMatchObject({ kind: 'refused' });
+  expect((await tables.positions(topicId))[0]).toMatchObject({ stagedEnd: 0 });
+});
+
+test('T6: an older epoch stages, marks and changes nothing', async () => {
+  const claimed = await tables.claim({
+    topicId,
+    topicName: 'orders',
+    namespace: ['kafka'],
+    table: 'orders',
+  });
+  expect(claimed.epoch).toBe(2);
+  expect(await tables.stage(stage())).toMatchObject({ kind: 'refused' });
+  await expect(tables.update(topicId, 1, { state: 'running' })).rejects.toMatchObject({
+    code: 'conflict',
+  });
+  await expect(tables.markAttempted(topicId, 1, [])).rejects.toMatchObject({ code: 'conflict' });
+  await expect(
+    tables.markCommitted({ topicId, epoch: 1, sequences: [], positions: [] }),
+  ).rejects.toMatchObject({ code: 'conflict' });
+  expect(await tables.update(topicId, 2, { tableUuid: 'u', state: 'running' })).toMatchObject({
+    tableUuid: 'u',
+  });
+});
+
+test('committed stages leave and move the committed position', async () => {
+  await tables.stage(stage());
+  const [first] = await tables.stages(topicId, 10);
+  await tables.markAttempted(topicId, 1, [first!.sequence]);
+  expect((await tables.stages(topicId, 10))[0]).toMatchObject({ attempted: true });
+  await tables.markCommitted({
+    topicId,
+    epoch: 1,
+    sequences: [first!.sequence],
+    positions: [{ partition: 0, committedEnd: 10 }],
+    commit: { files: 2, nowMs: 9, snapshotId: '9007199254740993' },
+  });
+  expect(await tables.stages(topicId, 10)).toEqual([]);
+  expect(await tables.positions(topicId)).toContainEqual({
+    partition: 0,
+    stagedEnd: 10,
+    committedEnd: 10,
+  });
+  expect(await tables.counters(topicId)).toMatchObject({
+    commits: 1,
+    files: 2,
+    lastSnapshotId: '9007199254740993',
+  });
+});
+
+test('rewinding voids the stages; only files never sent in a commit are swept', async () => {
+  await tables.stage(stage());
+  await tables.stage(stage({ from: 10, to: 20 }));
+  const [first] = await tables.stages(topicId, 10);
+  await tables.markAttempted(topicId, 1, [first!.sequence]);
+  const record = await tables.rewind(topicId, 1, {
+    positions: [{ partition: 0, offset: 3 }],
+    nowMs: 7,
+  });
+  expect(record.generation).toBe(2);
+  expect(await tables.stages(topicId, 10)).toEqual([]);
+  expect((await tables.positions(topicId))[0]).toMatchObject({ stagedEnd: 3, committedEnd: 3 });
+  expect((await tables.intents(100, 10)).map((one) => one.prefix)).toEqual(['data/stage-10-20']);
+  expect(await tables.stage(stage({ from: 3, to: 4 }))).toMatchObject({ kind: 'refused' });
+  expect(await tables.stage(stage({ from: 3, to: 4, generation: 2 }))).toMatchObject({
+    kind: 'staged',
+  });
+});
+
+test('deleting the topic ends its stages; their files are left to the sweep', async () => {
+  await tables.stage(stage());
+  await topics.delete(topicId);
+  expect(await tables.list()).toEqual([]);
+  expect(await tables.stages(topicId, 10)).toEqual([]);
+  await expect(tables.stage(stage())).rejects.toMatchObject({ code: 'not-found' });
+  expect(await tables.intents(1, 10)).toHaveLength(1);
+  await tables.dropIntents(['data/stage-0-10']);
+  expect(await tables.intents(1, 10)).toEqual([]);
+});
+
+test('M2: intents are there before the files and end with the stage', async () => {
+  await tables.addIntents([{ prefix: 'data/stage-0-10', topicId, createdMs: 1 }]);
+  expect(await tables.intents(2, 10)).toHaveLength(1);
+  await tables.stage(stage());
+  expect(await tables.intents(2, 10)).toEqual([]);
+});
+
+test('offsets lost to retention are counted', async () => {
+  const gaps = [{ from: 0, to: 4, reason: 'retention' as const }];
+  await tables.stage(
+    stage({ ranges: [{ partition: 0, start: 0, end: 10, deadLettersFrom: 0, gaps }] }),
+  );
+  expect(await tables.counters(topicId)).toMatchObject({ lostOffsets: 4 });
+});

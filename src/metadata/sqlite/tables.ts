@@ -1,0 +1,434 @@
+// Table topics on SQLite. See metadata/tables.ts for the contract.
+import { FloeError } from '../../base/error.ts';
+import type {
+  CommittedRequest,
+  Intent,
+  Stage,
+  StagedRange,
+  StageOutcome,
+  StageRequest,
+  TableCounters,
+  TablePosition,
+  TableRecord,
+  TablesMetadata,
+} from '../tables.ts';
+import type { Database, Migration } from './database.ts';
+import type { PartitionHooks } from './topics.ts';
+
+export const tablesMigrations: readonly Migration[] = [
+  {
+    name: 'tables-1',
+    sql: `
+      CREATE TABLE table_topics (
+        topic_id TEXT PRIMARY KEY, topic_name TEXT NOT NULL, namespace TEXT NOT NULL,
+        table_name TEXT NOT NULL, table_uuid TEXT NOT NULL, generation INTEGER NOT NULL,
+        epoch INTEGER NOT NULL, paused INTEGER NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,
+        rows INTEGER NOT NULL, dead_letters INTEGER NOT NULL, skipped INTEGER NOT NULL,
+        lost_offsets INTEGER NOT NULL, files INTEGER NOT NULL, commits INTEGER NOT NULL,
+        last_commit_ms INTEGER NOT NULL, last_snapshot_id TEXT NOT NULL) STRICT, WITHOUT ROWID;
+      CREATE TABLE table_positions (
+        topic_id TEXT NOT NULL REFERENCES table_topics ON DELETE CASCADE,
+        partition_index INTEGER NOT NULL, staged_end INTEGER NOT NULL, committed_end INTEGER NOT NULL,
+        PRIMARY KEY (topic_id, partition_index)) STRICT, WITHOUT ROWID;
+      CREATE TABLE table_stages (
+        sequence INTEGER PRIMARY KEY AUTOINCREMENT, stage_id TEXT NOT NULL UNIQUE,
+        topic_id TEXT NOT NULL REFERENCES table_topics ON DELETE CASCADE,
+        attempted INTEGER NOT NULL, head TEXT NOT NULL, payload TEXT NOT NULL) STRICT;
+      CREATE INDEX table_stages_by_topic ON table_stages (topic_id, sequence);
+      CREATE TABLE table_intents (
+        prefix TEXT PRIMARY KEY, topic_id TEXT NOT NULL, created_ms INTEGER NOT NULL)
+        STRICT, WITHOUT ROWID;
+      CREATE INDEX table_intents_by_age ON table_intents (created_ms);`,
+  },
+];
+
+/** Everything of a stage but its payload and what the row itself says. */
+type StageHead = Omit<Stage, 'sequence' | 'attempted' | 'payload'>;
+
+interface StageRow {
+  sequence: number;
+  attempted: number;
+  head: string;
+  payload: string;
+}
+
+interface TopicRow {
+  topic_id: string;
+  topic_name: string;
+  namespace: string;
+  table_name: string;
+  table_uuid: string;
+  generation: number;
+  epoch: number;
+  paused: number;
+  state: string;
+  reason: string;
+}
+
+interface PositionRow {
+  partition_index: number;
+  staged_end: number;
+  committed_end: number;
+}
+
+export class SqliteTables implements TablesMetadata {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async list(): Promise<readonly TableRecord[]> {
+    const rows = this.#db.prepare('SELECT * FROM table_topics ORDER BY topic_name, topic_id').all();
+    return (rows as unknown as TopicRow[]).map(toRecord);
+  }
+
+  async get(topicId: string): Promise<TableRecord | undefined> {
+    return this.#find(topicId);
+  }
+
+  async claim(
+    request: Pick<TableRecord, 'topicId' | 'topicName' | 'namespace' | 'table'>,
+  ): Promise<TableRecord> {
+    return this.#db.transaction(() => {
+      this.#db
+        .prepare(
+          `INSERT INTO table_topics VALUES (?, ?, ?, ?, '', 1, 1, 0, 'starting', '', 0, 0, 0, 0, 0, 0, 0, '')
+           ON CONFLICT DO UPDATE SET epoch = epoch + 1`,
+        )
+        .run(request.topicId, request.topicName, request.namespace.join('.'), request.table);
+      return this.#require(request.topicId);
+    });
+  }
+
+  async update(
+    topicId: string,
+    epoch: number,
+    changes: Partial<
+      Pick<TableRecord, 'namespace' | 'table' | 'tableUuid' | 'paused' | 'state' | 'reason'>
+    >,
+  ): Promise<TableRecord> {
+    return this.#db.transaction(() => {
+      const next = { ...this.#fenced(topicId, epoch), ...changes };
+      this.#db
+        .prepare(
+          `UPDATE table_topics SET namespace = ?, table_name = ?, table_uuid = ?, paused = ?,
+           state = ?, reason = ? WHERE topic_id = ?`,
+        )
+        .run(
+          next.namespace.join('.'),
+          next.table,
+          next.tableUuid,
+          next.paused ? 1 : 0,
+          next.state,
+          next.reason,
+          topicId,
+        );
+      return next;
+    });
+  }
+
+  async setPaused(topicId: string, paused: boolean): Promise<void> {
+    this.#db.transaction(() => {
+      this.#require(topicId);
+      this.#db
+        .prepare('UPDATE table_topics SET paused = ? WHERE topic_id = ?')
+        .run(paused ? 1 : 0, topicId);
+    });
+  }
+
+  async positions(topicId: string): Promise<readonly TablePosition[]> {
+    return this.#positions(topicId);
+  }
+
+  async initPositions(
+    topicId: string,
+    positions: readonly { readonly partition: number; readonly offset: number }[],
+  ): Promise<void> {
+    this.#db.transaction(() => {
+      const insert = this.#db.prepare(
+        'INSERT INTO table_positions VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
+      );
+      for (const { partition, offset } of positions) insert.run(topicId, partition, offset, offset);
+    });
+  }
+
+  async stage(request: StageRequest): Promise<StageOutcome> {
+    return this.#db.transaction(() => this.#stage(request));
+  }
+
+  #stage(request: StageRequest): StageOutcome {
+    const known = this.#db
+      .prepare('SELECT 1 FROM table_stages WHERE stage_id = ?')
+      .get(request.stageId);
+    if (known !== undefined) return { kind: 'duplicate', stageId: request.stageId };
+    const record = this.#require(request.topicId);
+    const positions = this.#positions(request.topicId);
+    const current = record.epoch === request.epoch && record.generation === request.generation;
+    const chains = request.ranges.every(({ partition, start, end }) => {
+      const position = positions.find((other) => other.partition === partition);
+      return position !== undefined && position.stagedEnd === start && end > start;
+    });
+    if (!current || !chains) {
+      const twin = current ? this.#twin(request) : undefined;
+      if (twin !== undefined) return { kind: 'duplicate', stageId: twin };
+      return { kind: 'refused', positions };
+    }
+    return { kind: 'staged', sequence: this.#insertStage(request) };
+  }
+
+  /** A stage of exactly the same ranges. */
+  #twin(request: StageRequest): string | undefined {
+    const wanted = rangesKey(request.ranges);
+    const rows = this.#db
+      .prepare('SELECT head FROM table_stages WHERE topic_id = ?')
+      .all(request.topicId);
+    for (const row of rows) {
+      const head = JSON.parse(row['head'] as string) as StageHead;
+      if (rangesKey(head.ranges) === wanted) return head.stageId;
+    }
+    return undefined;
+  }
+
+  #insertStage(request: StageRequest): number {
+    const { payload, epoch: _epoch, ...head } = request;
+    const { lastInsertRowid } = this.#db
+      .prepare(
+        'INSERT INTO table_stages (stage_id, topic_id, attempted, head, payload) VALUES (?, ?, 0, ?, ?)',
+      )
+      .run(request.stageId, request.topicId, JSON.stringify(head), payload);
+    this.#dropIntents(request.filePrefixes);
+    const advance = this.#db.prepare(
+      'UPDATE table_positions SET staged_end = ? WHERE topic_id = ? AND partition_index = ?',
+    );
+    for (const { partition, end } of request.ranges) advance.run(end, request.topicId, partition);
+    this.#db
+      .prepare(
+        `UPDATE table_topics SET rows = rows + ?, dead_letters = dead_letters + ?,
+         skipped = skipped + ?, lost_offsets = lost_offsets + ? WHERE topic_id = ?`,
+      )
+      .run(
+        request.rows,
+        request.deadLetters,
+        request.skipped,
+        lostOffsets(request.ranges),
+        request.topicId,
+      );
+    return Number(lastInsertRowid);
+  }
+
+  async stages(topicId: string, limit: number): Promise<readonly Stage[]> {
+    const rows = this.#db
+      .prepare('SELECT * FROM table_stages WHERE topic_id = ? ORDER BY sequence LIMIT ?')
+      .all(topicId, limit);
+    return (rows as unknown as StageRow[]).map(toStage);
+  }
+
+  async markAttempted(topicId: string, epoch: number, sequences: readonly number[]): Promise<void> {
+    this.#db.transaction(() => {
+      this.#fenced(topicId, epoch);
+      const mark = this.#db.prepare('UPDATE table_stages SET attempted = 1 WHERE sequence = ?');
+      for (const sequence of sequences) mark.run(sequence);
+    });
+  }
+
+  async markCommitted(request: CommittedRequest): Promise<void> {
+    this.#db.transaction(() => {
+      this.#fenced(request.topicId, request.epoch);
+      const remove = this.#db.prepare('DELETE FROM table_stages WHERE sequence = ?');
+      for (const sequence of request.sequences) remove.run(sequence);
+      // A table that is ahead of what was staged here (a lost metadata store, say) is right.
+      const advance = this.#db.prepare(
+        `INSERT INTO table_positions VALUES (?1, ?2, ?3, ?3) ON CONFLICT DO UPDATE
+         SET committed_end = ?3, staged_end = max(staged_end, ?3)`,
+      );
+      for (const { partition, committedEnd } of request.positions) {
+        advance.run(request.topicId, partition, committedEnd);
+      }
+      if (request.commit === undefined) return;
+      this.#db
+        .prepare(
+          `UPDATE table_topics SET files = files + ?, commits = commits + 1, last_commit_ms = ?,
+           last_snapshot_id = ? WHERE topic_id = ?`,
+        )
+        .run(
+          request.commit.files,
+          request.commit.nowMs,
+          request.commit.snapshotId,
+          request.topicId,
+        );
+    });
+  }
+
+  async rewind(
+    topicId: string,
+    epoch: number,
+    request: {
+      readonly positions: readonly { readonly partition: number; readonly offset: number }[];
+      readonly nowMs: number;
+    },
+  ): Promise<TableRecord> {
+    return this.#db.transaction(() => {
+      this.#fenced(topicId, epoch);
+      this.#abandonStages(topicId, request.nowMs);
+      const put = this.#db.prepare(
+        `INSERT INTO table_positions VALUES (?1, ?2, ?3, ?3) ON CONFLICT DO UPDATE
+         SET staged_end = ?3, committed_end = ?3`,
+      );
+      for (const { partition, offset } of request.positions) put.run(topicId, partition, offset);
+      this.#db
+        .prepare('UPDATE table_topics SET generation = generation + 1 WHERE topic_id = ?')
+        .run(topicId);
+      return this.#require(topicId);
+    });
+  }
+
+  async counters(topicId: string): Promise<TableCounters> {
+    const row = this.#db.prepare('SELECT * FROM table_topics WHERE topic_id = ?').get(topicId);
+    if (row === undefined) throw missing(topicId);
+    return {
+      rows: row['rows'] as number,
+      deadLetters: row['dead_letters'] as number,
+      skipped: row['skipped'] as number,
+      lostOffsets: row['lost_offsets'] as number,
+      files: row['files'] as number,
+      commits: row['commits'] as number,
+      lastCommitMs: row['last_commit_ms'] as number,
+      lastSnapshotId: row['last_snapshot_id'] as string,
+    };
+  }
+
+  async addIntents(intents: readonly Intent[]): Promise<void> {
+    this.#db.transaction(() => {
+      for (const intent of intents) this.#addIntent(intent);
+    });
+  }
+
+  async intents(beforeMs: number, limit: number): Promise<readonly Intent[]> {
+    const rows = this.#db
+      .prepare('SELECT * FROM table_intents WHERE created_ms < ? ORDER BY created_ms LIMIT ?')
+      .all(beforeMs, limit);
+    return rows.map((row) => ({
+      prefix: row['prefix'] as string,
+      topicId: row['topic_id'] as string,
+      createdMs: row['created_ms'] as number,
+    }));
+  }
+
+  async dropIntents(prefixes: readonly string[]): Promise<void> {
+    this.#db.transaction(() => this.#dropIntents(prefixes));
+  }
+
+  #dropIntents(prefixes: readonly string[]): void {
+    const remove = this.#db.prepare('DELETE FROM table_intents WHERE prefix = ?');
+    for (const prefix of prefixes) remove.run(prefix);
+  }
+
+  #addIntent({ prefix, topicId, createdMs }: Intent): void {
+    this.#db
+      .prepare('INSERT INTO table_intents VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
+      .run(prefix, topicId, createdMs);
+  }
+
+  /** Drops a topic's stages; files of those that were never in a commit request are swept by intent. */
+  #abandonStages(topicId: string, nowMs: number): void {
+    const rows = this.#db
+      .prepare('SELECT * FROM table_stages WHERE topic_id = ?')
+      .all(topicId) as unknown as StageRow[];
+    for (const row of rows) {
+      const { filePrefixes, attempted } = toStage(row);
+      if (attempted) continue;
+      for (const prefix of filePrefixes) this.#addIntent({ prefix, topicId, createdMs: nowMs });
+    }
+    this.#db.prepare('DELETE FROM table_stages WHERE topic_id = ?').run(topicId);
+  }
+
+  /** What the deletion of a topic takes along, in its transaction. The table itself stays. */
+  hooks(): PartitionHooks {
+    return {
+      created: () => {},
+      deleted: (topicId) => {
+        // Age 0: the sweep may take the files at its next pass.
+        this.#abandonStages(topicId, 0);
+        this.#db.prepare('DELETE FROM table_topics WHERE topic_id = ?').run(topicId);
+      },
+    };
+  }
+
+  #positions(topicId: string): TablePosition[] {
+    const rows = this.#db
+      .prepare('SELECT * FROM table_positions WHERE topic_id = ? ORDER BY partition_index')
+      .all(topicId) as unknown as PositionRow[];
+    return rows.map((row) => ({
+      partition: row.partition_index,
+      stagedEnd: row.staged_end,
+      committedEnd: row.committed_end,
+    }));
+  }
+
+  #find(topicId: string): TableRecord | undefined {
+    const row = this.#db.prepare('SELECT * FROM table_topics WHERE topic_id = ?').get(topicId);
+    return row === undefined ? undefined : toRecord(row as unknown as TopicRow);
+  }
+
+  #require(topicId: string): TableRecord {
+    const record = this.#find(topicId);
+    if (record === undefined) throw missing(topicId);
+    return record;
+  }
+
+  /** T6: whoever holds an older epoch has been replaced. */
+  #fenced(topicId: string, epoch: number): TableRecord {
+    const record = this.#require(topicId);
+    if (record.epoch !== epoch) {
+      throw new FloeError(
+        'conflict',
+        `T6: table of topic "${record.topicName}" has a coordinator of epoch ${record.epoch}, this one has ${epoch}`,
+      );
+    }
+    return record;
+  }
+}
+
+function missing(topicId: string): FloeError {
+  return new FloeError('not-found', `topic ${topicId} has no table`);
+}
+
+function rangesKey(ranges: readonly StagedRange[]): string {
+  return ranges
+    .map(({ partition, start, end }) => `${partition}:${start}-${end}`)
+    .toSorted()
+    .join(' ');
+}
+
+function lostOffsets(ranges: readonly StagedRange[]): number {
+  let lost = 0;
+  for (const { gaps } of ranges) {
+    for (const gap of gaps) if (gap.reason === 'retention') lost += gap.to - gap.from;
+  }
+  return lost;
+}
+
+function toStage(row: StageRow): Stage {
+  return {
+    ...(JSON.parse(row.head) as StageHead),
+    sequence: row.sequence,
+    attempted: row.attempted === 1,
+    payload: row.payload,
+  };
+}
+
+function toRecord(row: TopicRow): TableRecord {
+  return {
+    topicId: row.topic_id,
+    topicName: row.topic_name,
+    namespace: row.namespace.split('.'),
+    table: row.table_name,
+    tableUuid: row.table_uuid,
+    generation: row.generation,
+    epoch: row.epoch,
+    paused: row.paused === 1,
+    state: row.state,
+    reason: row.reason,
+  };
+}

@@ -1,0 +1,170 @@
+// Table topics: what each table is, how far its topic is staged and committed, and the stages between the two.
+// A *stage* is what one worker job made of one or more partitions: exact offset ranges, files, dead letters.
+// Stages chain: each starts at its partitions' staged ends, entered by compare-and-set (rule T1).
+// The table itself is the truth about what is committed; the committed positions here are a copy of it.
+// Files are opaque text here (table-topic/stage.ts reads and writes it).
+
+/** Where a table stands; table-topic/SPEC.md has the transitions. Only what must survive a restart is stored. */
+export interface TableRecord {
+  readonly topicId: string;
+  readonly topicName: string;
+  readonly namespace: readonly string[];
+  readonly table: string;
+  /** Empty until the table exists. */
+  readonly tableUuid: string;
+  /** Raised by replace, recreate and rewind: ranges staged under an older one are void. */
+  readonly generation: number;
+  /** Raised by every claim; one coordinator holds the newest (rule T6). */
+  readonly epoch: number;
+  readonly paused: boolean;
+  /** Last reported state and its reason, for people. */
+  readonly state: string;
+  readonly reason: string;
+}
+
+/** How far one partition is: next offset to stage and next offset to commit. */
+export interface TablePosition {
+  readonly partition: number;
+  readonly stagedEnd: number;
+  readonly committedEnd: number;
+}
+
+/** A gap inside a staged range: offsets that hold no record for the table, and why. */
+export interface RangeGap {
+  readonly from: number;
+  /** Exclusive. */
+  readonly to: number;
+  readonly reason: 'retention' | 'aborted' | 'absent';
+}
+
+/** Offsets `start` to `end` (exclusive) of one partition, by partition index. */
+export interface StagedRange {
+  readonly partition: number;
+  readonly start: number;
+  readonly end: number;
+  /** First offset whose dead letters are in this stage; below it they are committed already. */
+  readonly deadLettersFrom: number;
+  readonly gaps: readonly RangeGap[];
+}
+
+export interface StageRequest {
+  /** Chosen by the job; staging it again, or the same ranges again, is one stage. */
+  readonly stageId: string;
+  readonly topicId: string;
+  readonly epoch: number;
+  readonly generation: number;
+  readonly tableUuid: string;
+  readonly schemaId: number;
+  readonly specId: number;
+  readonly configEpoch: number;
+  readonly ranges: readonly StagedRange[];
+  /** Rows, dead letters, skipped records, for the counters. */
+  readonly rows: number;
+  readonly deadLetters: number;
+  readonly skipped: number;
+  /** Bytes of the files. */
+  readonly bytes: number;
+  /** Beginnings of the names of its files: their intents end when the stage enters. */
+  readonly filePrefixes: readonly string[];
+  /** The files, as table-topic/stage.ts writes them. */
+  readonly payload: string;
+  readonly nowMs: number;
+}
+
+export interface Stage extends Omit<StageRequest, 'epoch'> {
+  /** Ascending in the order of staging. */
+  readonly sequence: number;
+  /** A commit holding it was sent at least once: its files may only go by proof (rule T5). */
+  readonly attempted: boolean;
+}
+
+/**
+ * `staged`; `duplicate` when this stage, or one of the same ranges, is there already (the newcomer's files
+ * are its own to drop if the id differs); `refused` when a range doesn't start at the staged end, or epoch
+ * or generation moved on: read again from `positions`.
+ */
+export type StageOutcome =
+  | { readonly kind: 'staged'; readonly sequence: number }
+  | { readonly kind: 'duplicate'; readonly stageId: string }
+  | { readonly kind: 'refused'; readonly positions: readonly TablePosition[] };
+
+/** Names of files about to be written: all objects under `prefix` (rule M2). */
+export interface Intent {
+  readonly prefix: string;
+  readonly topicId: string;
+  readonly createdMs: number;
+}
+
+export interface TableCounters {
+  readonly rows: number;
+  readonly deadLetters: number;
+  readonly skipped: number;
+  /** Offsets lost to retention before they were staged. */
+  readonly lostOffsets: number;
+  readonly files: number;
+  readonly commits: number;
+  /** 0 before the first commit. */
+  readonly lastCommitMs: number;
+  /** Decimal text of the snapshot id; empty before the first commit. */
+  readonly lastSnapshotId: string;
+}
+
+export interface CommittedRequest {
+  readonly topicId: string;
+  readonly epoch: number;
+  /** Stages that the table holds: they leave. */
+  readonly sequences: readonly number[];
+  /** Next offset to commit, by partition, as the table says. */
+  readonly positions: readonly { readonly partition: number; readonly committedEnd: number }[];
+  /** Set when a commit was made, unset when it was only found out. */
+  readonly commit?: { readonly files: number; readonly nowMs: number; readonly snapshotId: string };
+}
+
+export interface TablesMetadata {
+  list(): Promise<readonly TableRecord[]>;
+  get(topicId: string): Promise<TableRecord | undefined>;
+  /** Creates the record when missing, raises its epoch and returns it: the caller is coordinator now. */
+  claim(
+    request: Pick<TableRecord, 'topicId' | 'topicName' | 'namespace' | 'table'>,
+  ): Promise<TableRecord>;
+  /** Changes the record. @throws FloeError `conflict` when `epoch` isn't the newest; `not-found`. */
+  update(
+    topicId: string,
+    epoch: number,
+    changes: Partial<
+      Pick<TableRecord, 'namespace' | 'table' | 'tableUuid' | 'paused' | 'state' | 'reason'>
+    >,
+  ): Promise<TableRecord>;
+  /** Paused is an operator's word: any process may set it. @throws FloeError `not-found`. */
+  setPaused(topicId: string, paused: boolean): Promise<void>;
+  /** Positions by partition; missing partitions have none yet. */
+  positions(topicId: string): Promise<readonly TablePosition[]>;
+  /** Sets positions of partitions that have none; others keep theirs. */
+  initPositions(
+    topicId: string,
+    positions: readonly { readonly partition: number; readonly offset: number }[],
+  ): Promise<void>;
+  stage(request: StageRequest): Promise<StageOutcome>;
+  /** In order of staging; at most `limit`. */
+  stages(topicId: string, limit: number): Promise<readonly Stage[]>;
+  /** Notes that a commit holding these stages is about to be sent. @throws FloeError `conflict` (epoch). */
+  markAttempted(topicId: string, epoch: number, sequences: readonly number[]): Promise<void>;
+  markCommitted(request: CommittedRequest): Promise<void>;
+  /**
+   * Drops all stages, raises the generation and puts both positions of the named partitions there.
+   * File prefixes of stages never attempted become intents again, so that their files are swept.
+   */
+  rewind(
+    topicId: string,
+    epoch: number,
+    request: {
+      readonly positions: readonly { readonly partition: number; readonly offset: number }[];
+      readonly nowMs: number;
+    },
+  ): Promise<TableRecord>;
+  counters(topicId: string): Promise<TableCounters>;
+  addIntents(intents: readonly Intent[]): Promise<void>;
+  /** Oldest first, created before `beforeMs`. */
+  intents(beforeMs: number, limit: number): Promise<readonly Intent[]>;
+  dropIntents(prefixes: readonly string[]): Promise<void>;
+}
