@@ -3,10 +3,12 @@
 // All methods are asynchronous, take and return plain data, and are set-based where sets occur.
 import type { GroupsMetadata } from './groups.ts';
 import type { RegistryMetadata } from './registry.ts';
+import type { TablesMetadata } from './tables.ts';
 import type { TopicsMetadata } from './topics.ts';
 
 export interface Metadata {
   readonly topics: TopicsMetadata;
   readonly groups: GroupsMetadata;
   readonly registry: RegistryMetadata;
+  readonly tables: TablesMetadata;
 }

@@ -3,6 +3,7 @@ import type { Metadata } from '../metadata.ts';
 import { Database } from './database.ts';
 import { groupsMigrations, SqliteGroups } from './groups.ts';
 import { registryMigrations, SqliteRegistry } from './registry.ts';
+import { SqliteTables, tablesMigrations } from './tables.ts';
 import { SqliteTopics, topicsMigrations } from './topics.ts';
 
 export interface SqliteMetadata extends Metadata {
@@ -16,12 +17,15 @@ export function openSqliteMetadata(path: string): SqliteMetadata {
     ...topicsMigrations,
     ...groupsMigrations,
     ...registryMigrations,
+    ...tablesMigrations,
   ]);
+  const tables = new SqliteTables(database);
   return {
     database,
-    topics: new SqliteTopics(database),
+    topics: new SqliteTopics(database, [tables.hooks()]),
     groups: new SqliteGroups(database),
     registry: new SqliteRegistry(database),
+    tables,
     close: () => database.close(),
   };
 }
