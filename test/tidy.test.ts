@@ -5,19 +5,27 @@ import { dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '..');
-const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: root, encoding: 'utf8' })
+const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: root,
+  encoding: 'utf8',
+})
   .split('\n')
   .filter((path) => path !== '' && existsSync(join(root, path)));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 const code = tracked.filter((path) => /^(src|test|bench|tools)\/.*\.(ts|mjs)$/.test(path));
 const source = code.filter((path) => path.startsWith('src/') && !path.endsWith('.test.ts'));
-const texts = tracked.filter((path) => /\.(ts|mjs|cjs|md|json|yaml)$|^\.ci\//.test(path) && path !== 'package-lock.json');
+const texts = tracked.filter(
+  (path) => /\.(ts|mjs|cjs|md|json|yaml)$|^\.ci\//.test(path) && path !== 'package-lock.json',
+);
 
 /** Words that may not stay, each with its remedy. This file is the one place that may name them. */
 const BANNED: readonly (readonly [RegExp, string])[] = [
   [/\b(FIXME|XXX|HACK)\b/, 'mend it, or say in a comment what is so and why'],
   [/\bTODO\b/, 'list what is not served where users look (docs/apis.md, skipped.ts)'],
-  [/registry\.npmjs\.org|pypi\.org|repo1?\.maven/, 'no registry host names: clients know where to look'],
+  [
+    /registry\.npmjs\.org|pypi\.org|repo1?\.maven/,
+    'no registry host names: clients know where to look',
+  ],
   [/\/work\/|\/root\//, "no machine's paths"],
   [/\.only\(|\bdebugger\b/, 'left over from debugging'],
 ];
@@ -29,7 +37,8 @@ describe('tidy', () => {
       if (path === 'test/tidy.test.ts') continue;
       for (const [index, line] of read(path).split('\n').entries()) {
         for (const [pattern, remedy] of BANNED) {
-          if (pattern.test(line)) found.push(`${path}:${index + 1}: ${line.trim().slice(0, 80)} (${remedy})`);
+          if (pattern.test(line))
+            found.push(`${path}:${index + 1}: ${line.trim().slice(0, 80)} (${remedy})`);
         }
       }
     }
@@ -53,8 +62,11 @@ describe('tidy', () => {
   test('links in the documentation lead somewhere', () => {
     const broken: string[] = [];
     for (const path of tracked.filter((name) => name.endsWith('.md'))) {
-      for (const [, target] of read(path).matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)/g)) {
-        if (!existsSync(join(root, normalize(join(dirname(path), target!))))) broken.push(`${path} → ${target}`);
+      for (const [, target] of read(path).matchAll(
+        /\]\((?!https?:|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)/g,
+      )) {
+        if (!existsSync(join(root, normalize(join(dirname(path), target!)))))
+          broken.push(`${path} → ${target}`);
       }
     }
     expect(broken).toEqual([]);
@@ -69,8 +81,13 @@ describe('tidy', () => {
   });
 
   test('dependencies are pinned exactly', () => {
-    const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<string, Record<string, string>>;
-    const loose = Object.entries({ ...dependencies, ...devDependencies }).filter(([, version]) => !/^\d/.test(version));
+    const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<
+      string,
+      Record<string, string>
+    >;
+    const loose = Object.entries({ ...dependencies, ...devDependencies }).filter(
+      ([, version]) => !/^\d/.test(version),
+    );
     expect(loose).toEqual([]);
   });
 });

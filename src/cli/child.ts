@@ -1,0 +1,79 @@
+// A node as a child process: for the demo, the kill test and the benchmarks, which must not share its event loop.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { FloeError } from '../base/error.ts';
+import { parseReadyLine } from './commands/serve.ts';
+import type { Floe } from './serve.ts';
+
+export interface ChildNode {
+  readonly addresses: Floe['addresses'];
+  readonly pid: number;
+  /** Milliseconds from spawn to the ready line. */
+  readonly readyMs: number;
+  /** SIGTERM, and the exit code. */
+  stop(): Promise<number>;
+  /** SIGKILL, and the end of the process. */
+  kill(): Promise<void>;
+}
+
+const MAIN = join(import.meta.dirname, 'main.ts');
+
+/** Starts `floe serve` on free loopback ports. @throws FloeError with what it wrote to stderr if it doesn't get ready. */
+export async function startChild(
+  dataDir: string,
+  args: readonly string[] = [],
+): Promise<ChildNode> {
+  const free = ['--kafka', '--registry', '--catalog', '--http'].flatMap((flag) => [
+    flag,
+    '127.0.0.1:0',
+  ]);
+  const startedMs = performance.now();
+  const child = spawn(
+    process.execPath,
+    [
+      '--disable-warning=ExperimentalWarning',
+      MAIN,
+      'serve',
+      '--data-dir',
+      dataDir,
+      ...free,
+      ...args,
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  const exited = new Promise<number>((resolve) =>
+    child.once('exit', (code) => resolve(code ?? -1)),
+  );
+  const addresses = await ready(child, exited);
+  return {
+    addresses,
+    pid: child.pid!,
+    readyMs: performance.now() - startedMs,
+    stop() {
+      child.kill('SIGTERM');
+      return exited;
+    },
+    async kill() {
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
+
+async function ready(child: ChildProcess, exited: Promise<number>): Promise<Floe['addresses']> {
+  let complaints = '';
+  child.stderr!.on('data', (chunk: Buffer) => {
+    complaints = (complaints + chunk.toString()).slice(-8_192);
+  });
+  const line = new Promise<Floe['addresses']>((resolve) => {
+    createInterface({ input: child.stdout! }).on('line', (text) => {
+      const addresses = parseReadyLine(text);
+      if (addresses !== undefined) resolve(addresses);
+    });
+  });
+  const failed = exited.then((code) => {
+    throw new FloeError('unavailable', `floe serve ended with code ${code}: ${complaints.trim()}`);
+  });
+  return Promise.race([line, failed]);
+}

@@ -1,0 +1,77 @@
+// floe serve: starts a node, says when it is ready, stops cleanly on SIGTERM and SIGINT.
+import { Command } from 'commander';
+import { type ServeFlags, serveOptions } from '../options.ts';
+import { type Floe, serve } from '../serve.ts';
+
+/** SIGTERM promises an exit within ten seconds; past this the process ends without waiting. */
+const STOP_LIMIT_MS = 9_000;
+
+export function serveCommand(): Command {
+  return new Command('serve')
+    .description('run a node: Kafka, schema registry, Iceberg catalog and HTTP')
+    .option(
+      '--data-dir <dir>',
+      'where metadata and the write-ahead log live (default: ./floe-data)',
+    )
+    .option(
+      '--kafka <host:port>',
+      'the Kafka address; port 0 takes a free one (default: 127.0.0.1:9092)',
+    )
+    .option('--registry <host:port>', 'the schema registry (default: 127.0.0.1:8081)')
+    .option('--catalog <host:port>', 'the Iceberg REST catalog (default: 127.0.0.1:8181)')
+    .option('--http <host:port>', 'SQL, tables, metrics, health (default: 127.0.0.1:8080)')
+    .option(
+      '--storage <uri>',
+      'file:///folder or s3://bucket/prefix (default: a folder of the data dir)',
+    )
+    .option('--config <file.yaml>', 'options and settings by name')
+    .option(
+      '--set <key=value>',
+      "a setting, Floe's or a Kafka broker's; may be repeated",
+      collect,
+      [],
+    )
+    .addHelpText('after', '\nEvery setting: docs/settings.md')
+    .action(run);
+}
+
+function collect(value: string, values: readonly string[]): readonly string[] {
+  return [...values, value];
+}
+
+async function run(flags: ServeFlags): Promise<void> {
+  const floe = await serve(serveOptions(flags));
+  process.stdout.write(`${readyLine(floe)}\n`);
+  let stopping = false;
+  const stop = () => {
+    if (stopping) return;
+    stopping = true;
+    setTimeout(() => process.exit(0), STOP_LIMIT_MS).unref();
+    void floe.stop().finally(() => process.exit(0));
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+}
+
+/** The one line that scripts wait for. */
+export function readyLine({ addresses }: Pick<Floe, 'addresses'>): string {
+  const { kafka, registry, catalog, http } = addresses;
+  return `Floe is ready: kafka ${kafka}, registry http://${registry}, catalog http://${catalog}, http http://${http}`;
+}
+
+/** The addresses in a ready line; undefined for any other line. */
+export function parseReadyLine(line: string): Floe['addresses'] | undefined {
+  const match =
+    /^Floe is ready: kafka (\S+), registry http:\/\/(\S+), catalog http:\/\/(\S+), http http:\/\/(\S+)$/.exec(
+      line,
+    );
+  if (match === null) return undefined;
+  const [, kafka, registry, catalog, http] = match as unknown as [
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
+  return { kafka, registry, catalog, http };
+}

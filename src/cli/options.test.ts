@@ -1,0 +1,53 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { serveOptions } from './options.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'floe-options-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function config(text: string): string {
+  const path = join(folder, 'floe.yaml');
+  writeFileSync(path, text);
+  return path;
+}
+
+test('defaults are loopback and a folder', () => {
+  const options = serveOptions({ set: [] });
+  expect(options.kafka).toEqual({ host: '127.0.0.1', port: 9092 });
+  expect(options.storage).toBeUndefined();
+  expect(options.dataDir).toMatch(/\/floe-data$/);
+});
+
+test('flag before --set before file', () => {
+  const path = config(
+    'kafka: 127.0.0.1:1\nhttp: 127.0.0.1:2\nnum:\n  partitions: 3\nlog.retention.hours: 5\nstorage: s3://b/p/\n',
+  );
+  const options = serveOptions({
+    config: path,
+    kafka: '127.0.0.1:9',
+    set: ['num.partitions=4', 'a=b=c'],
+  });
+  expect(options.kafka.port).toBe(9);
+  expect(options.http.port).toBe(2);
+  expect(options.storage).toBe('s3://b/p');
+  expect(options.settings).toEqual({ 'num.partitions': '4', 'log.retention.hours': '5', a: 'b=c' });
+});
+
+test.each([
+  [{ set: ['novalue'] }, '--set: "novalue" is not key=value'],
+  [
+    { set: [], storage: 'ftp://x' },
+    '--storage: "ftp://x" is not file:///folder or s3://bucket/prefix',
+  ],
+  [{ set: [], kafka: 'x' }, '--kafka: "x" is not HOST:PORT'],
+  [{ set: [], config: '/nowhere.yaml' }, '--config /nowhere.yaml: ENOENT'],
+])('%o is refused by name', (flags, message) => {
+  expect(() => serveOptions(flags)).toThrow(message);
+});
+
+test('a file that is no map is refused', () => {
+  expect(() => serveOptions({ config: config('- a\n- b\n'), set: [] })).toThrow('must be a map');
+  expect(() => serveOptions({ config: config('a: [\n'), set: [] })).toThrow('--config');
+});
