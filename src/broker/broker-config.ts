@@ -1,0 +1,142 @@
+// The broker's settings in force: resolved at start, overlaid by what AlterConfigs changed since
+// (one broker's over the whole cluster's), as in Kafka. Most settings are fixed at start; DYNAMIC lists the others.
+import { FloeError } from '../base/error.ts';
+import { findSetting, parseSetting } from '../base/settings.ts';
+import type { TopicsMetadata } from '../metadata/topics.ts';
+import { type BrokerSettings, brokerSettings } from './settings.ts';
+
+type Name = keyof BrokerSettings;
+type Overrides = Readonly<Record<string, string>>;
+
+/** Settings that may change while the broker runs. */
+export const DYNAMIC: ReadonlySet<string> = new Set<Name>([
+  'message.max.bytes',
+  'compression.type',
+  'log.cleanup.policy',
+  'log.retention.ms',
+  'log.retention.bytes',
+  'log.message.timestamp.type',
+  'log.message.timestamp.before.max.ms',
+  'log.message.timestamp.after.max.ms',
+  'min.insync.replicas',
+  'max.connections',
+  'max.connections.per.ip',
+  'request.slow.ms',
+]);
+
+/** Where a value comes from, in Kafka's numbers (DescribeConfigs `ConfigSource`). */
+export const CONFIG_SOURCE = {
+  topic: 1,
+  dynamicBroker: 2,
+  dynamicDefault: 3,
+  staticBroker: 4,
+  default: 5,
+} as const;
+
+export interface ConfigLayer {
+  readonly source: number;
+  readonly value: string;
+}
+
+export class BrokerConfig {
+  readonly nodeId: number;
+  readonly #static: BrokerSettings;
+  readonly #store: TopicsMetadata;
+  readonly #listeners = new Set<() => void>();
+  #cluster: Overrides = {};
+  #own: Overrides = {};
+  #values: BrokerSettings;
+
+  private constructor(settings: BrokerSettings, nodeId: number, store: TopicsMetadata) {
+    this.nodeId = nodeId;
+    this.#static = settings;
+    this.#store = store;
+    this.#values = settings;
+  }
+
+  static async load(
+    settings: BrokerSettings,
+    nodeId: number,
+    store: TopicsMetadata,
+  ): Promise<BrokerConfig> {
+    const config = new BrokerConfig(settings, nodeId, store);
+    config.#cluster = await store.brokerConfig('');
+    config.#own = await store.brokerConfig(String(nodeId));
+    config.#refresh();
+    return config;
+  }
+
+  get values(): BrokerSettings {
+    return this.#values;
+  }
+
+  /** The value in force as text. */
+  formatted(name: Name): string {
+    return format(name, this.#values[name]);
+  }
+
+  /** Called after each change. */
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** The values of a setting from the one in force down to the default. */
+  layers(name: Name): readonly ConfigLayer[] {
+    const layers: ConfigLayer[] = [];
+    const own = this.#own[name];
+    if (own !== undefined) layers.push({ source: CONFIG_SOURCE.dynamicBroker, value: own });
+    const cluster = this.#cluster[name];
+    if (cluster !== undefined)
+      layers.push({ source: CONFIG_SOURCE.dynamicDefault, value: cluster });
+    const fixed = format(name, this.#static[name]);
+    const standard = format(name, brokerSettings[name].default);
+    if (fixed !== standard) layers.push({ source: CONFIG_SOURCE.staticBroker, value: fixed });
+    layers.push({ source: CONFIG_SOURCE.default, value: standard });
+    return layers;
+  }
+
+  /** What AlterConfigs set for one broker (its id as text) or the whole cluster (''). */
+  overrides(scope: string): Overrides {
+    return scope === '' ? this.#cluster : this.#own;
+  }
+
+  /** Checks changes, null meaning removal; proper names back. @throws FloeError `invalid`. */
+  check(changes: Readonly<Record<string, string | null>>): Record<string, string | null> {
+    const proper: Record<string, string | null> = {};
+    for (const [name, value] of Object.entries(changes)) {
+      const found = findSetting(brokerSettings, name);
+      if (found === undefined) throw new FloeError('invalid', `unknown broker config "${name}"`);
+      if (!DYNAMIC.has(found[0])) {
+        throw new FloeError(
+          'invalid',
+          `"${name}" can't change while the broker runs: set it with --set and restart`,
+        );
+      }
+      if (value !== null) parseSetting(found[0], found[1], value);
+      proper[found[0]] = value;
+    }
+    return proper;
+  }
+
+  /** Stores checked changes, then uses them. */
+  async alter(scope: string, changes: Readonly<Record<string, string | null>>): Promise<void> {
+    const stored = await this.#store.alterBrokerConfig(scope, changes);
+    if (scope === '') this.#cluster = stored;
+    else this.#own = stored;
+    this.#refresh();
+    for (const listener of this.#listeners) listener();
+  }
+
+  #refresh(): void {
+    const values: Record<string, unknown> = { ...this.#static };
+    for (const [name, text] of Object.entries({ ...this.#cluster, ...this.#own })) {
+      const found = findSetting(brokerSettings, name);
+      if (found !== undefined) values[found[0]] = found[1].parse(text);
+    }
+    this.#values = values as BrokerSettings;
+  }
+}
+
+function format(name: Name, value: unknown): string {
+  return (brokerSettings[name] as { format(value: unknown): string }).format(value);
+}

@@ -1,0 +1,42 @@
+// What handlers may use, built once by startBroker and handed to each through its RequestContext.
+import type { Clock } from '../base/clock.ts';
+import type { Logger } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { IdSource, Prng } from '../base/prng.ts';
+import type { Metadata } from '../metadata/metadata.ts';
+import type { TopicDirectory } from '../metadata/topic-directory.ts';
+import type { Log } from '../storage/log/log.ts';
+import type { BrokerConfig } from './broker-config.ts';
+import type { FetchSessions } from './fetch-sessions.ts';
+import type { Router } from './router.ts';
+import type { TopicConfigs } from './topic-configs.ts';
+
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The cluster as clients see it: one node that leads every partition. */
+export interface ClusterView {
+  readonly clusterId: string;
+  readonly nodeId: number;
+  readonly rack: string | null;
+  /** The advertised address of the listener a client came by. */
+  endpoint(listener: string): Endpoint;
+}
+
+export interface BrokerServices {
+  readonly log: Log;
+  readonly directory: TopicDirectory;
+  readonly metadata: Metadata;
+  readonly config: BrokerConfig;
+  readonly topicConfigs: TopicConfigs;
+  readonly cluster: ClusterView;
+  readonly fetchSessions: FetchSessions;
+  readonly router: Router;
+  readonly clock: Clock;
+  readonly prng: Prng;
+  readonly ids: IdSource;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}

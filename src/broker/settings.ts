@@ -1,0 +1,222 @@
+// Settings of the broker, under Kafka's names where Kafka has them, with Floe's defaults and reasons.
+// Group settings are in groups/, topic configs in topic-configs.ts. Resolved once by the composition root;
+// the few that may change while running do so through BrokerConfig.
+import { FloeError } from '../base/error.ts';
+import { bool, int, list, long, oneOf, type Setting, text, type Values } from '../base/settings.ts';
+
+/** Kafka's Long.MAX_VALUE, as near as a number gets: means "no limit". */
+export const LONG_MAX = 2 ** 63;
+
+const MIB = 1024 * 1024;
+
+/** A long whose default or value may be Long.MAX_VALUE, which a number can't print exactly. */
+export function hugeLong(options: Parameters<typeof long>[0]): Setting<number> {
+  return {
+    ...long(options),
+    format: (value) => (value >= LONG_MAX ? '9223372036854775807' : String(value)),
+  };
+}
+
+/** A long that may be left unset (Kafka's null default). */
+export function optionalLong(options: {
+  readonly doc: string;
+  readonly min: number;
+}): Setting<number | null> {
+  const inner = long({ default: options.min, doc: options.doc, min: options.min });
+  return {
+    type: 'long',
+    default: null,
+    doc: options.doc,
+    parse: (value) => (value.trim() === '' ? null : inner.parse(value)),
+    format: (value) => (value === null ? '' : String(value)),
+  };
+}
+
+/** Addresses `NAME://host:port`, or nothing. */
+function listenerList(doc: string): Setting<readonly string[]> {
+  const base = list({ default: [] as readonly string[], doc });
+  return {
+    ...base,
+    valid: 'NAME://host:port, …',
+    parse(value) {
+      const items = base.parse(value);
+      for (const item of items) {
+        if (!/^[A-Za-z0-9_]+:\/\/[^\s/]*:\d+$/.test(item)) {
+          throw new FloeError('invalid', `"${item}" is not of the form NAME://host:port`);
+        }
+      }
+      return items;
+    },
+  };
+}
+
+/** Definitions by name; values have the type {@link BrokerSettings}. */
+export const brokerSettings = {
+  // Topics
+  'auto.create.topics.enable': bool({
+    default: true,
+    doc: 'Whether a Metadata request for an unknown topic creates it. On, as in Kafka.',
+  }),
+  'num.partitions': int({
+    default: 4,
+    min: 1,
+    max: 10_000,
+    doc: 'Partitions of a topic created without a count. Above Kafka’s 1: a partition costs no files here.',
+  }),
+  'default.replication.factor': int({
+    default: 1,
+    min: 1,
+    max: 3,
+    doc: 'Told to clients only: durability comes from the log’s storage, not from replicas.',
+  }),
+  'delete.topic.enable': bool({ default: true, doc: 'Whether DeleteTopics is allowed.' }),
+  'max.partitions.per.topic': int({
+    default: 10_000,
+    min: 1,
+    max: 1_000_000,
+    doc: 'Most partitions of one topic: a client’s typo must not fill the metadata store.',
+  }),
+  'max.topic.partitions': int({
+    default: 100_000,
+    min: 1,
+    doc: 'Most partitions of all topics together: the directory of topics is held in memory.',
+  }),
+
+  // Defaults of topic configs
+  'message.max.bytes': int({
+    default: 1_048_588,
+    min: 0,
+    doc: 'Largest record batch as sent (after compression); max.message.bytes of a topic overrides it.',
+  }),
+  'compression.type': oneOf(['producer', 'gzip', 'snappy', 'lz4', 'zstd', 'uncompressed'], {
+    default: 'producer',
+    doc: 'Accepted for compatibility; batches are kept as the producer compressed them.',
+  }),
+  'log.cleanup.policy': list({
+    default: ['delete'],
+    values: ['delete', 'compact'],
+    doc: 'What happens to old records; cleanup.policy of a topic overrides it.',
+  }),
+  'log.retention.ms': optionalLong({
+    min: -1,
+    doc: 'How long records are kept, −1 for ever. Unset: log.retention.minutes, then hours, decide.',
+  }),
+  'log.retention.minutes': optionalLong({
+    min: -1,
+    doc: 'How long records are kept, where log.retention.ms is unset.',
+  }),
+  'log.retention.hours': long({
+    default: 168,
+    min: -1,
+    doc: 'How long records are kept, where log.retention.ms and minutes are unset: a week, as in Kafka.',
+  }),
+  'log.retention.bytes': long({
+    default: -1,
+    min: -1,
+    doc: 'Bytes kept per partition, −1 without limit; retention.bytes of a topic overrides it.',
+  }),
+  'log.message.timestamp.type': oneOf(['CreateTime', 'LogAppendTime'], {
+    default: 'CreateTime',
+    doc: 'Whose clock a record’s timestamp is; message.timestamp.type of a topic overrides it.',
+  }),
+  'log.message.timestamp.before.max.ms': hugeLong({
+    default: LONG_MAX,
+    min: 0,
+    doc: 'How far a record’s timestamp may lie in the past.',
+  }),
+  'log.message.timestamp.after.max.ms': hugeLong({
+    default: 3_600_000,
+    min: 0,
+    doc: 'How far a record’s timestamp may lie in the future: an hour, so that a wild clock is refused.',
+  }),
+  'min.insync.replicas': int({
+    default: 1,
+    min: 1,
+    doc: 'Accepted for compatibility: an acknowledged batch is durable whatever its value.',
+  }),
+
+  // Connections
+  'advertised.listeners': listenerList(
+    'Addresses that clients are told, by listener name. Empty: the address each listener is bound to.',
+  ),
+  'broker.rack': text({ default: '', doc: 'Rack or zone of this node, told to clients.' }),
+  'connections.max.idle.ms': long({
+    default: 600_000,
+    min: 1_000,
+    doc: 'A connection without a request under way is closed after this long, as in Kafka.',
+  }),
+  'max.connections': int({
+    default: 10_000,
+    min: 1,
+    doc: 'Most connections at a time; further ones are closed at once. Bounds file descriptors.',
+  }),
+  'max.connections.per.ip': int({
+    default: 2_147_483_647,
+    min: 1,
+    doc: 'Most connections from one address.',
+  }),
+  'socket.request.max.bytes': int({
+    default: 100 * MIB,
+    min: 1_024,
+    doc: 'Largest request; a longer frame closes the connection.',
+  }),
+  'queued.max.requests': int({
+    default: 500,
+    min: 1,
+    doc: 'Requests worked on at a time over all connections, long polls not counted; past it none is read.',
+  }),
+  'queued.max.request.bytes': long({
+    default: 256 * MIB,
+    min: MIB,
+    doc: 'Bytes of requests received and not yet worked on, over all connections; past it large ones wait.',
+  }),
+  'connection.max.requests': int({
+    default: 100,
+    min: 1,
+    doc: 'Requests of one connection under way at a time; past it the connection is not read.',
+  }),
+  'connection.max.unsent.bytes': long({
+    default: 4 * MIB,
+    min: 64 * 1024,
+    doc: 'Reply bytes a client has not read yet, past which none of its further requests is worked on.',
+  }),
+  'connection.progress.timeout.ms': long({
+    default: 30_000,
+    min: 100,
+    doc: 'A request begun and not continued, or a reply not read on, for this long closes the connection.',
+  }),
+  'request.slow.ms': long({
+    default: 1_000,
+    min: 0,
+    doc: 'Requests that take longer are logged with the time of each stage; long polls are not counted.',
+  }),
+
+  // Fetch
+  'fetch.max.bytes': int({
+    default: 55 * MIB,
+    min: 1_024,
+    doc: 'Most bytes of one Fetch reply, whatever the client asks for; Kafka’s default.',
+  }),
+  'fetch.max.wait.ms': long({
+    default: 60_000,
+    min: 0,
+    doc: 'Longest long poll, whatever the client asks for.',
+  }),
+  'max.incremental.fetch.session.cache.slots': int({
+    default: 1_000,
+    min: 0,
+    doc: 'Fetch sessions kept (KIP-227); when full, one unused for two minutes gives way, as in Kafka.',
+  }),
+} as const;
+
+export type BrokerSettings = Values<typeof brokerSettings>;
+
+/** How long records of a topic without retention.ms are kept: the most precise of Kafka's three settings. */
+export function defaultRetentionMs(settings: BrokerSettings): number {
+  const ms = settings['log.retention.ms'];
+  if (ms !== null) return ms;
+  const minutes = settings['log.retention.minutes'];
+  if (minutes !== null) return minutes < 0 ? -1 : minutes * 60_000;
+  const hours = settings['log.retention.hours'];
+  return hours < 0 ? -1 : hours * 3_600_000;
+}
