@@ -1,0 +1,11 @@
+// The object stores' public face.
+export { countingStore, measuredStore, type ObjectRequest } from './decorators/counting.ts';
+export { type Faults, faultyStore, noFaults } from './decorators/faulty.ts';
+export { retryingStore } from './decorators/retrying.ts';
+export { keyOfUri, objectUri } from './keys.ts';
+export { LocalObjectStore } from './local.ts';
+export { MemoryObjectStore } from './memory.ts';
+export type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from './object-store.ts';
+export { type OpenOptions, openObjectStore } from './open.ts';
+export { probeConditionalWrites } from './probe.ts';
+export { objectSettings } from './settings.ts';

@@ -1,0 +1,52 @@
+// Builds the object store behind a URI, with its decorators: retries outside, counting inside, so that every
+// attempt is counted.
+import { fileURLToPath } from 'node:url';
+import type { Clock } from '../../base/clock.ts';
+import { FloeError } from '../../base/error.ts';
+import type { Metrics } from '../../base/metrics.ts';
+import type { IdSource, Prng } from '../../base/prng.ts';
+import { measuredStore } from './decorators/counting.ts';
+import { retryingStore } from './decorators/retrying.ts';
+import { LocalObjectStore } from './local.ts';
+import { MemoryObjectStore } from './memory.ts';
+import type { ObjectStore } from './object-store.ts';
+import { S3ObjectStore, type S3Settings } from './s3.ts';
+
+export interface OpenOptions {
+  readonly clock: Clock;
+  readonly prng: Prng;
+  readonly ids: IdSource;
+  readonly metrics: Metrics;
+  readonly settings: S3Settings;
+}
+
+/**
+ * `file:///dir`, `s3://bucket` or `s3://bucket/prefix`, `memory://name`.
+ * @throws FloeError `invalid` for any other URI.
+ */
+export async function openObjectStore(uri: string, options: OpenOptions): Promise<ObjectStore> {
+  const bare = await openBare(uri, options);
+  return retryingStore(measuredStore(bare, options.clock, options.metrics), options);
+}
+
+async function openBare(uri: string, options: OpenOptions): Promise<ObjectStore> {
+  const { clock, ids, settings } = options;
+  const url = URL.canParse(uri) ? new URL(uri) : undefined;
+  switch (url?.protocol) {
+    case 'file:':
+      if (url.host !== '') break;
+      return LocalObjectStore.open(fileURLToPath(url).replace(/(?<=.)\/$/, ''), { clock, ids });
+    case 'memory:':
+      return new MemoryObjectStore(clock, url.host || 'floe');
+    case 's3:': {
+      const prefix = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '');
+      if (url.host === '') break;
+      return new S3ObjectStore({ bucket: url.host, prefix }, settings, clock);
+    }
+    default:
+  }
+  throw new FloeError(
+    'invalid',
+    `storage "${uri}" is not a URI of a store: use file:///absolute/folder, s3://bucket/prefix or memory://name`,
+  );
+}

@@ -1,0 +1,285 @@
+// Objects in an S3 bucket, AWS or compatible. One request per call, no retries inside (decorators/retrying.ts),
+// so that every unknown outcome reaches whoever can judge it. Large bodies go by s3-multipart.ts.
+// Not for: stores without `If-None-Match: *`; probe.ts finds them at start.
+import {
+  DeleteObjectsCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import { crc32 } from '@node-rs/crc32';
+import type { Clock } from '../../base/clock.ts';
+import { FloeError, isFloeError } from '../../base/error.ts';
+import type { Values } from '../../base/settings.ts';
+import { bodyParts, bodySize, checkKey } from './keys.ts';
+import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from './object-store.ts';
+import { type S3Operation, s3Error } from './s3-errors.ts';
+import { putMultipart } from './s3-multipart.ts';
+import type { objectSettings } from './settings.ts';
+
+/** A body above this goes in parts; S3 itself would take 5 GiB, but then one lost packet costs everything. */
+export const MAX_SINGLE_PUT_BYTES = 16 * 1024 * 1024;
+/** S3's limit of keys in one delete request. */
+const MAX_DELETE_KEYS = 1_000;
+
+export type S3Settings = Values<typeof objectSettings>;
+
+/** Where objects lie: keys are put behind `prefix/` unless it is empty. */
+export interface S3Location {
+  readonly bucket: string;
+  readonly prefix: string;
+}
+
+/** What a request needs of its store: the SDK's client, names, and a deadline. */
+export interface S3Context {
+  readonly client: S3Client;
+  readonly bucket: string;
+  readonly settings: S3Settings;
+  /** The key with the prefix before it. */
+  readonly fullKey: string;
+  /** Runs one request under the deadline and the caller's signal, errors translated. */
+  ask<T>(operation: S3Operation, request: (signal: AbortSignal) => Promise<T>): Promise<T>;
+}
+
+export class S3ObjectStore implements ObjectStore {
+  readonly uri: string;
+  readonly #client: S3Client;
+  readonly #location: S3Location;
+  readonly #settings: S3Settings;
+  readonly #clock: Clock;
+
+  constructor(location: S3Location, settings: S3Settings, clock: Clock) {
+    this.uri = `s3://${location.bucket}${location.prefix === '' ? '' : `/${location.prefix}`}`;
+    this.#location = location;
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#client = createClient(settings);
+  }
+
+  async put(
+    key: string,
+    body: Uint8Array | readonly Uint8Array[],
+    options: PutOptions = {},
+  ): Promise<void> {
+    checkKey(key);
+    const parts = bodyParts(body);
+    const context = this.#context(key, options.signal);
+    if (bodySize(parts) > MAX_SINGLE_PUT_BYTES) return putMultipart(context, parts, options);
+    const bytes = joined(parts);
+    await context.ask('put', (abortSignal) =>
+      this.#client.send(
+        new PutObjectCommand({
+          Bucket: context.bucket,
+          Key: context.fullKey,
+          Body: bytes,
+          ContentLength: bytes.length,
+          // The store checks it on arrival: what it acknowledges is what we sent.
+          ChecksumCRC32: crc32Base64(bytes),
+          ...(options.ifNoneMatch === true ? { IfNoneMatch: '*' } : {}),
+          ...(options.contentType === undefined ? {} : { ContentType: options.contentType }),
+        }),
+        { abortSignal },
+      ),
+    );
+  }
+
+  async get(key: string, options: GetOptions = {}): Promise<Uint8Array> {
+    checkKey(key);
+    const { start = 0, into } = options;
+    const length = Math.min(options.length ?? Infinity, into?.length ?? Infinity);
+    const context = this.#context(key, options.signal);
+    if (length === 0) {
+      if ((await this.head(key)) === undefined)
+        throw new FloeError('not-found', `there is no object "${key}"`);
+      return new Uint8Array(0);
+    }
+    const range = rangeHeader(start, length);
+    try {
+      return await context.ask('get', async (abortSignal) => {
+        const { Body, ContentLength } = await this.#client.send(
+          new GetObjectCommand({
+            Bucket: context.bucket,
+            Key: context.fullKey,
+            ...(range === undefined ? {} : { Range: range }),
+          }),
+          { abortSignal },
+        );
+        return collect(Body as AsyncIterable<Uint8Array>, ContentLength ?? 0, into);
+      });
+    } catch (caught) {
+      // The range starts past the end: what is there is nothing.
+      if (isFloeError(caught) && caught.details['status'] === 416) return new Uint8Array(0);
+      throw caught;
+    }
+  }
+
+  async head(key: string): Promise<ObjectInfo | undefined> {
+    checkKey(key);
+    const { ask, bucket, fullKey } = this.#context(key);
+    try {
+      const { ContentLength, LastModified } = await ask('head', (abortSignal) =>
+        this.#client.send(new HeadObjectCommand({ Bucket: bucket, Key: fullKey }), { abortSignal }),
+      );
+      return { key, size: ContentLength ?? 0, modifiedMs: LastModified?.getTime() ?? 0 };
+    } catch (caught) {
+      if (isFloeError(caught, 'not-found')) return undefined;
+      throw caught;
+    }
+  }
+
+  async *list(
+    prefix: string,
+    options: { readonly after?: string } = {},
+  ): AsyncGenerator<ObjectInfo> {
+    const { ask, bucket } = this.#context(prefix);
+    let token: string | undefined;
+    do {
+      const page = await ask('list', (abortSignal) =>
+        this.#client.send(
+          new ListObjectsV2Command({
+            Bucket: bucket,
+            Prefix: this.#fullKey(prefix),
+            ...(token === undefined ? {} : { ContinuationToken: token }),
+            ...(options.after === undefined ? {} : { StartAfter: this.#fullKey(options.after) }),
+          }),
+          { abortSignal },
+        ),
+      );
+      for (const { Key = '', Size = 0, LastModified } of page.Contents ?? []) {
+        const key = Key.slice(this.#fullKey('').length);
+        yield { key, size: Size, modifiedMs: LastModified?.getTime() ?? 0 };
+      }
+      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    } while (token !== undefined);
+  }
+
+  async delete(keys: readonly string[]): Promise<void> {
+    for (const key of keys) checkKey(key);
+    for (let from = 0; from < keys.length; from += MAX_DELETE_KEYS)
+      await this.#deleteSome(keys.slice(from, from + MAX_DELETE_KEYS));
+  }
+
+  async #deleteSome(keys: readonly string[]): Promise<void> {
+    const { ask, bucket } = this.#context(keys[0]!);
+    const { Errors = [] } = await ask('delete', (abortSignal) =>
+      this.#client.send(
+        new DeleteObjectsCommand({
+          Bucket: bucket,
+          Delete: { Quiet: true, Objects: keys.map((key) => ({ Key: this.#fullKey(key) })) },
+        }),
+        { abortSignal },
+      ),
+    );
+    const failed = Errors.find(({ Code }) => Code !== 'NoSuchKey');
+    if (failed !== undefined) {
+      const error = { name: failed.Code ?? 'Error', message: failed.Message ?? '' };
+      throw s3Error(error, { operation: 'delete', key: failed.Key ?? '', late: false });
+    }
+  }
+
+  #fullKey(key: string): string {
+    return this.#location.prefix === '' ? key : `${this.#location.prefix}/${key}`;
+  }
+
+  #context(key: string, signal?: AbortSignal): S3Context {
+    return {
+      client: this.#client,
+      bucket: this.#location.bucket,
+      settings: this.#settings,
+      fullKey: this.#fullKey(key),
+      ask: (operation, request) => this.#ask({ operation, key, signal }, request),
+    };
+  }
+
+  async #ask<T>(
+    what: { operation: S3Operation; key: string; signal: AbortSignal | undefined },
+    request: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const { operation, key, signal } = what;
+    signal?.throwIfAborted();
+    const deadline = new AbortController();
+    const limitMs = this.#settings['s3.request.timeout.ms'];
+    const timer = this.#clock.setTimer(limitMs, () => deadline.abort());
+    try {
+      return await request(
+        signal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, signal]),
+      );
+    } catch (caught) {
+      throw s3Error(caught, { operation, key, late: deadline.signal.aborted });
+    } finally {
+      timer.cancel();
+    }
+  }
+}
+
+function createClient(settings: S3Settings): S3Client {
+  const endpoint = settings['s3.endpoint'];
+  const region = settings['s3.region'] || (endpoint === '' ? '' : 'us-east-1');
+  const accessKeyId = settings['s3.access.key.id'];
+  const sessionToken = settings['s3.session.token'];
+  return new S3Client({
+    maxAttempts: 1,
+    // Checksums are ours (native CRC32); the SDK's are computed in JavaScript.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    ...(endpoint === '' ? {} : { endpoint, forcePathStyle: settings['s3.path.style'] }),
+    ...(region === '' ? {} : { region }),
+    ...(accessKeyId === ''
+      ? {}
+      : {
+          credentials: {
+            accessKeyId,
+            secretAccessKey: settings['s3.secret.access.key'],
+            ...(sessionToken === '' ? {} : { sessionToken }),
+          },
+        }),
+    requestHandler: {
+      connectionTimeout: settings['s3.connect.timeout.ms'],
+      httpAgent: { keepAlive: true, maxSockets: settings['s3.max.connections'] },
+      httpsAgent: { keepAlive: true, maxSockets: settings['s3.max.connections'] },
+    },
+  });
+}
+
+/** Parts as one Buffer; a single part isn't copied, shared memory included. */
+export function joined(parts: readonly Uint8Array[]): Buffer {
+  const [first] = parts;
+  if (parts.length === 1 && first !== undefined)
+    return Buffer.from(first.buffer, first.byteOffset, first.length);
+  return Buffer.concat(parts);
+}
+
+/** The form of S3's checksum headers. */
+export function crc32Base64(bytes: Uint8Array): string {
+  const value = Buffer.alloc(4);
+  value.writeUInt32BE(crc32(bytes));
+  return value.toString('base64');
+}
+
+function rangeHeader(start: number, length: number): string | undefined {
+  if (length !== Infinity) return `bytes=${start}-${start + length - 1}`;
+  return start === 0 ? undefined : `bytes=${start}-`;
+}
+
+async function collect(
+  stream: AsyncIterable<Uint8Array>,
+  length: number,
+  into: Uint8Array | undefined,
+): Promise<Uint8Array> {
+  const target = into ?? new Uint8Array(length);
+  let filled = 0;
+  for await (const chunk of stream) {
+    if (filled + chunk.length > target.length)
+      throw new FloeError(
+        'unavailable',
+        `the store sent more than the ${target.length} bytes asked for`,
+      );
+    target.set(chunk, filled);
+    filled += chunk.length;
+  }
+  if (filled !== length)
+    throw new FloeError('unavailable', `the store sent ${filled} of ${length} bytes`);
+  return target.subarray(0, filled);
+}
