@@ -1,0 +1,284 @@
+// Strangers read our tables: records go in through an ordinary Kafka client, rows come out through pyiceberg, DuckDB's
+// iceberg extension and chdb, and a checker reads every byte. Avro and JSON, partitioned and not, local folder and S3.
+// The checkers come from a folder of oracles (ORACLES=…); without it there is nobody to ask.
+//   npm run oracles [-- --storage local,s3] [--rows 3000]
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { Kafka, logLevel } from 'kafkajs';
+import { avroEncoder, registerAvro } from '../../src/cli/avro-value.ts';
+import { type ChildNode, startChild } from '../../src/cli/child.ts';
+import { FLIGHT_SCHEMA, readFlights } from '../../src/cli/flights.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const oracles = resolve(process.env['ORACLES'] ?? join(root, '..', 'shared', 'oracles'));
+const { values: args } = parseArgs({
+  options: {
+    storage: { type: 'string', default: 'local,s3' },
+    rows: { type: 'string', default: '3000' },
+  },
+});
+if (!existsSync(join(oracles, 'read.py'))) {
+  process.stdout.write(
+    `skipped: no oracles at ${oracles} (set ORACLES)\n0 passed, 0 failed, 1 skipped\n`,
+  );
+  process.exit(0);
+}
+
+interface Case {
+  readonly topic: string;
+  readonly converter: 'by_schema_id' | 'json' | 'string' | 'raw';
+  readonly partitionBy?: string;
+  readonly values: () => Promise<Input[]>;
+}
+
+/** What is produced, and the columns that the row must show (system columns are added by offset). */
+interface Input {
+  readonly value: Buffer;
+  readonly key: Buffer | null;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly row: Readonly<Record<string, unknown>>;
+}
+
+const iso = (ms: number) => new Date(ms).toISOString().replace('Z', '+00:00');
+
+async function flights(
+  rows: number,
+  encode: (flight: object) => Buffer,
+  date: (ms: number) => unknown,
+): Promise<Input[]> {
+  const inputs: Input[] = [];
+  for await (const batch of readFlights(rows, 1_000)) {
+    for (const flight of batch) {
+      inputs.push({
+        value: encode(flight),
+        key: Buffer.from(flight.origin),
+        row: { ...flight, date: date(flight.date) },
+      });
+    }
+  }
+  return inputs;
+}
+
+/** Shapes that break readers: nulls, nesting, unicode, large integers, empty and long strings. */
+function oddJson(rows: number): Input[] {
+  return Array.from({ length: rows }, (_, i) => {
+    const row = {
+      id: i,
+      big: 9_007_199_254_740_000 + i,
+      ratio: i / 7,
+      text: i % 5 === 0 ? null : `zeile ${i} ${'雪'.repeat(i % 40)}`,
+      flag: i % 2 === 0,
+      nested: { a: i, b: { c: `c${i}` } },
+      'odd name': i % 3 === 0 ? '' : 'x',
+    };
+    return { value: Buffer.from(JSON.stringify(row)), key: null, headers: { n: String(i) }, row };
+  });
+}
+
+function cases(node: ChildNode, rows: number): Case[] {
+  const avro = (topic: string) => async () => {
+    const id = await registerAvro(node.addresses.registry, `${topic}-value`, FLIGHT_SCHEMA);
+    const encoder = avroEncoder(FLIGHT_SCHEMA, id);
+    return flights(rows, (flight) => encoder.encode(flight), iso);
+  };
+  const json = () =>
+    flights(
+      rows,
+      (flight) => Buffer.from(JSON.stringify(flight)),
+      (ms) => ms,
+    );
+  const text = async () =>
+    Array.from({ length: rows }, (_, i) => ({
+      value: Buffer.from(`line ${i}`),
+      key: null,
+      row: { _kafka_value: `line ${i}` },
+    }));
+  return [
+    { topic: 'avro_plain', converter: 'by_schema_id', values: avro('avro_plain') },
+    {
+      topic: 'avro_days',
+      converter: 'by_schema_id',
+      partitionBy: '[day(date), bucket(origin, 4)]',
+      values: avro('avro_days'),
+    },
+    {
+      topic: 'avro_kafka_hours',
+      converter: 'by_schema_id',
+      partitionBy: '[hour(_kafka_timestamp)]',
+      values: avro('avro_kafka_hours'),
+    },
+    { topic: 'json_plain', converter: 'json', values: json },
+    {
+      topic: 'json_origin',
+      converter: 'json',
+      partitionBy: '[origin, truncate(destination, 1)]',
+      values: json,
+    },
+    { topic: 'json_odd', converter: 'json', values: async () => oddJson(Math.min(rows, 2_000)) },
+    { topic: 'text', converter: 'string', values: text },
+  ];
+}
+
+let passed = 0;
+let failed = 0;
+function note(ok: boolean, what: string): void {
+  if (ok) passed += 1;
+  else failed += 1;
+  process.stdout.write(`${ok ? 'ok  ' : 'FAIL'} ${what}\n`);
+}
+
+const PARTITIONS = 3;
+
+async function produce(node: ChildNode, test: Case): Promise<Record<string, unknown>[]> {
+  const kafka = new Kafka({ brokers: [node.addresses.kafka], logLevel: logLevel.NOTHING });
+  const configs: Record<string, string> = {
+    'table.topic.enable': 'true',
+    'table.topic.convert.value.type': test.converter,
+    'table.topic.commit.interval.ms': '500',
+    ...(test.partitionBy === undefined ? {} : { 'table.topic.partition.by': test.partitionBy }),
+  };
+  const inputs = await test.values();
+  const admin = kafka.admin();
+  await admin.connect();
+  const configEntries = Object.entries(configs).map(([name, value]) => ({ name, value }));
+  await admin.createTopics({
+    topics: [{ topic: test.topic, numPartitions: PARTITIONS, configEntries }],
+  });
+  await admin.disconnect();
+  const producer = kafka.producer();
+  await producer.connect();
+  const expected: Record<string, unknown>[] = [];
+  const ends = new Array<number>(PARTITIONS).fill(0);
+  const start = Date.UTC(2026, 0, 1);
+  for (let at = 0; at < inputs.length; at += 500) {
+    const slice = inputs.slice(at, at + 500);
+    const messages = slice.map((input, i) => {
+      const partition = (at + i) % PARTITIONS;
+      const ms = start + (at + i) * 1_000;
+      const headers = Object.entries(input.headers ?? {});
+      expected.push({
+        ...input.row,
+        _kafka_partition: partition,
+        _kafka_offset: ends[partition]!++,
+        _kafka_timestamp: iso(ms),
+        _kafka_key: input.key === null ? null : input.key.toString('hex'),
+        _kafka_headers: headers.map(([key, value]) => ({
+          key,
+          value: Buffer.from(value).toString('hex'),
+        })),
+      });
+      return {
+        key: input.key,
+        value: input.value,
+        headers: input.headers ?? {},
+        partition,
+        timestamp: String(ms),
+      };
+    });
+    await producer.send({ topic: test.topic, messages, acks: -1 });
+  }
+  await producer.disconnect();
+  return expected;
+}
+
+async function committed(node: ChildNode, topic: string, rows: number): Promise<void> {
+  const deadline = performance.now() + 60_000;
+  for (;;) {
+    const response = await fetch(`http://${node.addresses.http}/v1/tables/${topic}`);
+    const status = (await response.json()) as { rowsCommitted?: number };
+    if ((status.rowsCommitted ?? 0) >= rows) return;
+    if (performance.now() > deadline)
+      throw new Error(`${topic}: not committed in 60 s: ${JSON.stringify(status)}`);
+    await new Promise((wait) => setTimeout(wait, 100));
+  }
+}
+
+function ask(env: NodeJS.ProcessEnv, script: string, argv: readonly string[]): boolean {
+  const done = spawnSync(join(oracles, 'env.sh'), ['python', join(oracles, script), ...argv], {
+    env,
+    encoding: 'utf8',
+  });
+  if (done.status !== 0)
+    process.stdout.write(`${done.stdout.slice(-3_000)}${done.stderr.slice(-3_000)}\n`);
+  return done.status === 0;
+}
+
+async function check(
+  node: ChildNode,
+  storage: string,
+  env: NodeJS.ProcessEnv,
+  folder: string,
+): Promise<void> {
+  for (const test of cases(node, Number(args.rows))) {
+    try {
+      const expected = await produce(node, test);
+      await committed(node, test.topic, expected.length);
+      const file = join(folder, `${test.topic}.jsonl`);
+      writeFileSync(file, expected.map((row) => `${JSON.stringify(row)}\n`).join(''));
+      const table = ['--catalog', `http://${node.addresses.catalog}`, `kafka.${test.topic}`];
+      note(
+        ask(env, 'fsck.py', [...table, '--no-orphans', '--no-equality-deletes']),
+        `${storage} ${test.topic}: fsck`,
+      );
+      note(
+        ask(env, 'read.py', [...table, '--expect', file]),
+        `${storage} ${test.topic}: pyiceberg, DuckDB and chdb agree`,
+      );
+    } catch (caught) {
+      note(false, `${storage} ${test.topic}: ${String(caught)}`);
+    }
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as { port: number };
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+/** An in-memory S3 of the oracles, stopped by the handle that its script keeps. */
+async function startS3(): Promise<{ env: NodeJS.ProcessEnv; args: string[]; stop(): void }> {
+  const port = String(await freePort());
+  const said = execFileSync(join(oracles, 's3.sh'), ['start', port, 'floe'], { encoding: 'utf8' });
+  const env: NodeJS.ProcessEnv = { ...process.env };
+  for (const [, name, value] of said.matchAll(/(\w+)=(\S+)/g)) env[name!] = value!;
+  Object.assign(process.env, env);
+  return {
+    env,
+    args: [
+      '--storage',
+      's3://floe/test',
+      '--set',
+      `s3.endpoint=${env['FLOE_S3_ENDPOINT']}`,
+      '--set',
+      's3.path.style=true',
+    ],
+    stop: () => spawnSync(join(oracles, 's3.sh'), ['stop', port]),
+  };
+}
+
+for (const storage of args.storage.split(',')) {
+  const folder = mkdtempSync(join(tmpdir(), 'floe-oracles-'));
+  const s3 = storage === 's3' ? await startS3() : undefined;
+  try {
+    const node = await startChild(join(folder, 'data'), s3?.args ?? []);
+    try {
+      await check(node, storage, s3?.env ?? process.env, folder);
+    } finally {
+      await node.stop();
+    }
+  } catch (caught) {
+    note(false, `${storage}: ${String(caught)}`);
+  } finally {
+    s3?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+process.stdout.write(`${passed} passed, ${failed} failed\n`);
+process.exit(failed === 0 ? 0 : 1);
