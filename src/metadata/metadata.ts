@@ -2,12 +2,16 @@
 // `postgres/` will, under the same file names and the same contract suite (contract.ts).
 // All methods are asynchronous, take and return plain data, and are set-based where sets occur.
 import type { GroupsMetadata } from './groups.ts';
+import type { LogMetadata } from './log.ts';
+import type { ProducersMetadata } from './producers.ts';
 import type { RegistryMetadata } from './registry.ts';
 import type { TablesMetadata } from './tables.ts';
 import type { TopicsMetadata } from './topics.ts';
 
 export interface Metadata {
   readonly topics: TopicsMetadata;
+  readonly log: LogMetadata;
+  readonly producers: ProducersMetadata;
   readonly groups: GroupsMetadata;
   readonly registry: RegistryMetadata;
   readonly tables: TablesMetadata;

@@ -14,6 +14,7 @@ export class Database {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   #depth = 0;
+  #afterCommit: (() => void)[] = [];
 
   /** `:memory:` or a file's path. Applies `migrations` in order, each once. */
   constructor(path: string, migrations: readonly Migration[]) {
@@ -49,15 +50,25 @@ export class Database {
   transaction<T>(work: () => T): T {
     if (this.#depth > 0) return this.#nested(work);
     this.#db.exec('BEGIN IMMEDIATE');
+    this.#afterCommit = [];
     let result: T;
     try {
       result = this.#nested(work);
+      this.#db.exec('COMMIT');
     } catch (caught) {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
       throw caught;
     }
-    this.#db.exec('COMMIT');
+    const actions = this.#afterCommit;
+    this.#afterCommit = [];
+    for (const action of actions) action();
     return result;
+  }
+
+  /** Runs `action` once the present transaction has committed, never if it rolls back: for state in memory. */
+  afterCommit(action: () => void): void {
+    assert(this.#depth > 0, 'afterCommit is called within a transaction');
+    this.#afterCommit.push(action);
   }
 
   #nested<T>(work: () => T): T {

@@ -2,30 +2,46 @@
 import type { Metadata } from '../metadata.ts';
 import { Database } from './database.ts';
 import { groupsMigrations, SqliteGroups } from './groups.ts';
+import { logMigrations, SqliteLog } from './log.ts';
+import { ProducerAges, producersMigrations, SqliteProducers } from './producers.ts';
 import { registryMigrations, SqliteRegistry } from './registry.ts';
 import { SqliteTables, tablesMigrations } from './tables.ts';
 import { SqliteTopics, topicsMigrations } from './topics.ts';
 
 export interface SqliteMetadata extends Metadata {
   readonly database: Database;
+  /** The log with what only its own thread may call: synchronous commits, checkpoints. */
+  readonly log: SqliteLog;
   close(): void;
 }
 
+/** Kafka's `producer.id.expiration.ms`. */
+export const PRODUCER_EXPIRATION_MS = 86_400_000;
+
 /** `:memory:` or the database file's path. */
-export function openSqliteMetadata(path: string): SqliteMetadata {
+export function openSqliteMetadata(
+  path: string,
+  producerExpirationMs = PRODUCER_EXPIRATION_MS,
+): SqliteMetadata {
   const database = new Database(path, [
     ...topicsMigrations,
+    ...producersMigrations,
+    ...logMigrations,
     ...groupsMigrations,
     ...registryMigrations,
     ...tablesMigrations,
   ]);
   const tables = new SqliteTables(database);
+  const ages = new ProducerAges(database, producerExpirationMs);
+  const log = new SqliteLog(database, ages);
   return {
     database,
-    topics: new SqliteTopics(database, [tables.hooks()]),
+    topics: new SqliteTopics(database, [log, tables.hooks()]),
     groups: new SqliteGroups(database),
     registry: new SqliteRegistry(database),
     tables,
+    log,
+    producers: new SqliteProducers(ages, log),
     close: () => database.close(),
   };
 }

@@ -1,0 +1,127 @@
+// The log in the metadata store: the sequencer's commit, watermarks, and where every batch lies.
+// One row per flush holds its packed index; a sealed or compacted object has one row per partition instead,
+// pointing at the object's own index. Objects themselves (keys, states, live bytes) are metadata/objects.ts.
+// Not for: bytes of batches (storage/log).
+import type { BatchColumns } from './batch-columns.ts';
+
+/** The object a flush was written to. */
+export interface FlushObject {
+  /** Its key (storage/paths.ts). */
+  readonly key: string;
+  /** `file`: a local WAL file, many flushes, still growing; `object`: an object of this flush alone. */
+  readonly kind: 'file' | 'object';
+  /** Raised whenever a local file is used anew; 0 for objects. */
+  readonly generation: number;
+  /** Bytes of the object, as far as known (a file's size grows with its flushes). */
+  readonly bytes: number;
+}
+
+/** A durable flush to be committed. */
+export interface FlushCommit {
+  /** 16 bytes, independent of the object: a retry under the same id returns the first outcome. */
+  readonly flushId: Uint8Array;
+  readonly object: FlushObject;
+  /** The store's time for retention and producer expiry, milliseconds. */
+  readonly nowMs: number;
+  /** Positions are within the object. */
+  readonly batches: BatchColumns;
+}
+
+/** What became of a flush; batch n of the flush is element n. */
+export interface CommittedFlush {
+  /** Ascends in commit order over all flushes of the cluster. */
+  readonly commitNumber: number;
+  readonly objectId: number;
+  /** Kafka error codes; 0 for accepted and for duplicates of accepted batches. */
+  readonly errorCodes: Int16Array;
+  /** −1 on error; a duplicate's is the original one. */
+  readonly baseOffsets: Float64Array;
+  /** 1 where the batch is a duplicate (its bytes are in no index). */
+  readonly duplicates: Uint8Array;
+  /** The packed index of the accepted runs (packed-index.ts). */
+  readonly index: Uint8Array;
+}
+
+/** A flush as a reader follows it. */
+export interface FlushRow {
+  readonly commitNumber: number;
+  readonly objectId: number;
+  readonly objectKey: string;
+  readonly committedMs: number;
+  readonly index: Uint8Array;
+}
+
+/** One partition's share of a sealed or compacted object. */
+export interface ObjectEntry {
+  readonly partitionId: number;
+  readonly objectId: number;
+  readonly objectKey: string;
+  readonly baseOffset: number;
+  readonly endOffset: number;
+  /** The object's packed index: bytes `[indexPosition, indexPosition + indexLength)` of the object. */
+  readonly indexPosition: number;
+  readonly indexLength: number;
+  /** Bytes and counts of this partition's batches in the object. */
+  readonly bytes: number;
+  readonly recordCount: number;
+  readonly runCount: number;
+  /** Running maximum timestamp of the partition at `endOffset`. */
+  readonly maxTimestamp: number;
+  /** Latest commit that added to this share (K1's order between partitions). */
+  readonly commitNumber: number;
+}
+
+export type NewObjectEntry = Omit<ObjectEntry, 'objectId' | 'objectKey'>;
+
+/** A partition's log as a whole. */
+export interface PartitionLog {
+  readonly partitionId: number;
+  readonly logStartOffset: number;
+  readonly highWatermark: number;
+  /** Equal to the high watermark while no transaction is open. */
+  readonly lastStableOffset: number;
+  /** −1 when empty. */
+  readonly maxTimestamp: number;
+  /** Bytes of accepted batches that the log still holds. */
+  readonly sizeBytes: number;
+}
+
+/** Seals an object: its flush rows give way to one entry per partition. */
+export interface SealObject {
+  readonly objectId: number;
+  /** Final size in bytes, footer included. */
+  readonly bytes: number;
+  readonly entries: readonly NewObjectEntry[];
+}
+
+export interface MoveLogStart {
+  readonly partitionId: number;
+  /** Never moves back; above the high watermark it is cut to it. */
+  readonly logStartOffset: number;
+  /** Bytes of entries that no longer count. */
+  readonly freedBytes: number;
+}
+
+export interface LogMetadata {
+  /**
+   * Commits consecutive durable flushes in order, in one transaction (L2, L3, L5).
+   * Rejections are codes of single batches. @throws FloeError: nothing of this call happened, except with
+   * `timeout` (unknown: call again with the same flush ids). `conflict`: the object is being deleted.
+   */
+  commit(flushes: readonly FlushCommit[]): Promise<readonly CommittedFlush[]>;
+  /** All partitions, or those asked for (unknown ones left out). Exact: from the primary. */
+  partitions(partitionIds?: readonly number[]): Promise<readonly PartitionLog[]>;
+  /** Rows of flushes whose objects aren't sealed, in commit order, from after `commitNumber` (0: all). */
+  flushesAfter(commitNumber: number, limit: number): Promise<readonly FlushRow[]>;
+  /** Entries of a partition that end above `offset`, ascending. */
+  entriesFrom(partitionId: number, offset: number, limit: number): Promise<readonly ObjectEntry[]>;
+  /** Swaps the flush rows of an object for its entries, in one transaction. Idempotent. */
+  seal(request: SealObject): Promise<void>;
+  /** Retention: moves log starts in one transaction. Unknown partitions are passed over. */
+  moveLogStarts(moves: readonly MoveLogStart[]): Promise<readonly PartitionLog[]>;
+  /**
+   * DeleteRecords: log start to `offset` (−1: the high watermark).
+   * @throws FloeError `invalid` above the high watermark or below 0, `not-found`.
+   */
+  deleteRecords(partitionId: number, offset: number): Promise<PartitionLog>;
+}

@@ -1,0 +1,601 @@
+// The log on SQLite. See metadata/log.ts for the contract.
+// One process writes (the data directory's lock), so the sequencer's state — ends of logs, sequences of producers —
+// is kept in memory and a commit writes exactly one row: the flush with its index and what it changed. Rows of
+// partitions and producers are brought up to date by `checkpoint`, in slices; a restart replays the flush rows since.
+import { assert } from '../../base/assert.ts';
+import { FloeError } from '../../base/error.ts';
+import { type Decision, decide, type LogState, type PartitionTail } from '../decide.ts';
+import {
+  eachProducerBatch,
+  packExceptions,
+  packProducers,
+  packRuns,
+  recallOutcome,
+} from '../flush-outcome.ts';
+import type {
+  CommittedFlush,
+  FlushCommit,
+  FlushRow,
+  LogMetadata,
+  MoveLogStart,
+  ObjectEntry,
+  PartitionLog,
+  SealObject,
+} from '../log.ts';
+import { endOffset, openIndex, type PackedIndex } from '../packed-index.ts';
+import {
+  appendSequence,
+  newSequences,
+  type Sequences,
+  sequencesActiveMs,
+  sequencesFromBytes,
+  sequencesToBytes,
+} from '../sequences.ts';
+import type { Database, Migration } from './database.ts';
+import type { ProducerAges, SequenceStore } from './producers.ts';
+import type { PartitionHooks } from './topics.ts';
+
+export const logMigrations: readonly Migration[] = [
+  {
+    name: 'log-1',
+    sql: `
+      -- Objects of the log, whatever their kind. state: 'open' = its index is in rows of flushes,
+      -- 'sealed' = its index is in object_entries, 'deleting' = claimed by collector or sweeper.
+      -- The unique key is the border between commits and the sweeper: whoever is second loses.
+      CREATE TABLE log_objects (
+        object_id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
+        generation INTEGER NOT NULL, state TEXT NOT NULL, bytes INTEGER NOT NULL,
+        live_bytes INTEGER NOT NULL, created_ms INTEGER NOT NULL, changed_ms INTEGER NOT NULL) STRICT;
+      CREATE TABLE flushes (
+        commit_number INTEGER PRIMARY KEY, flush_id BLOB NOT NULL UNIQUE, object_id INTEGER NOT NULL,
+        committed_ms INTEGER NOT NULL, packed_index BLOB NOT NULL, exceptions BLOB, producers BLOB) STRICT;
+      -- NULL in exceptions and producers: none (an empty blob binds as NULL).
+      -- high_watermark, max_timestamp, size_bytes: as of the flush applied_commit.
+      CREATE TABLE log_partitions (
+        partition_id INTEGER PRIMARY KEY, log_start INTEGER NOT NULL, high_watermark INTEGER NOT NULL,
+        max_timestamp INTEGER NOT NULL, size_bytes INTEGER NOT NULL, applied_commit INTEGER NOT NULL) STRICT;
+      CREATE TABLE producer_sequences (
+        partition_id INTEGER NOT NULL, producer_id INTEGER NOT NULL, active_ms INTEGER NOT NULL,
+        sequences BLOB NOT NULL, PRIMARY KEY (partition_id, producer_id)) STRICT, WITHOUT ROWID;
+      CREATE TABLE object_entries (
+        partition_id INTEGER NOT NULL, base_offset INTEGER NOT NULL, end_offset INTEGER NOT NULL,
+        object_id INTEGER NOT NULL, index_position INTEGER NOT NULL, index_length INTEGER NOT NULL,
+        bytes INTEGER NOT NULL, record_count INTEGER NOT NULL, run_count INTEGER NOT NULL,
+        max_timestamp INTEGER NOT NULL, commit_number INTEGER NOT NULL,
+        PRIMARY KEY (partition_id, base_offset)) STRICT, WITHOUT ROWID;
+      CREATE INDEX object_entries_by_object ON object_entries (object_id);`,
+  },
+];
+
+const EMPTY = new Uint8Array(0);
+
+interface MemoryPartition {
+  logStart: number;
+  nextOffset: number;
+  maxTimestamp: number;
+  sizeBytes: number;
+  /** First commit that the stored row lacks; 0 when it lacks none. */
+  dirtySince: number;
+  readonly sequences: Map<number, Sequences>;
+  /** Producers whose stored state is older than memory's. */
+  readonly dirtyProducers: Set<number>;
+}
+
+const ENTRY_COLUMNS = `partition_id, base_offset, end_offset, object_id, index_position, index_length, bytes,
+  record_count, run_count, max_timestamp, commit_number`;
+
+export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
+  readonly #db: Database;
+  readonly #ages: ProducerAges;
+  readonly #partitions = new Map<number, MemoryPartition>();
+  /** Partitions with something to checkpoint, in order of their first dirty commit. */
+  readonly #dirty = new Set<number>();
+  readonly #openFiles = new Map<string, number>();
+  #lastCommit = 0;
+
+  constructor(db: Database, ages: ProducerAges) {
+    this.#db = db;
+    this.#ages = ages;
+    this.#load();
+  }
+
+  /** The newest commit number, 0 before the first. */
+  get lastCommit(): number {
+    return this.#lastCommit;
+  }
+
+  async commit(flushes: readonly FlushCommit[]): Promise<readonly CommittedFlush[]> {
+    return this.commitNow(flushes);
+  }
+
+  /** {@link commit} for the sequencer's own thread. */
+  commitNow(flushes: readonly FlushCommit[]): readonly CommittedFlush[] {
+    return this.#db.transaction(() => {
+      const draft = new Draft(this.#partitions, this.#ages);
+      let number = this.#lastCommit;
+      const committed = flushes.map((flush) => {
+        const known = this.#recall(flush);
+        if (known !== undefined) return known;
+        number += 1;
+        return this.#commitOne(draft, flush, number);
+      });
+      this.#db.afterCommit(() => {
+        this.#lastCommit = number;
+        for (const apply of draft.changes) this.#apply(apply);
+      });
+      return committed;
+    });
+  }
+
+  #recall(flush: FlushCommit): CommittedFlush | undefined {
+    const row = this.#db
+      .prepare(
+        'SELECT commit_number, object_id, packed_index, exceptions FROM flushes WHERE flush_id = ?',
+      )
+      .get(flush.flushId);
+    if (row === undefined) return undefined;
+    const index = row['packed_index'] as Uint8Array;
+    return {
+      commitNumber: Number(row['commit_number']),
+      objectId: Number(row['object_id']),
+      index,
+      ...recallOutcome(flush.batches, openIndex(index), (row['exceptions'] ?? EMPTY) as Uint8Array),
+    };
+  }
+
+  #commitOne(draft: Draft, flush: FlushCommit, commitNumber: number): CommittedFlush {
+    const decision = decide(draft.at(flush.nowMs), flush.batches, flush.nowMs);
+    const index = packRuns(flush.batches, decision);
+    const objectId = this.#objectId(flush, sum(index.lengths));
+    this.#db
+      .prepare('INSERT INTO flushes VALUES (?, ?, ?, ?, ?, ?, ?)')
+      .run(
+        commitNumber,
+        flush.flushId,
+        objectId,
+        flush.nowMs,
+        index.bytes,
+        packExceptions(decision),
+        packProducers(flush.batches, decision),
+      );
+    draft.add({ decision, index, commitNumber });
+    const { errorCodes, baseOffsets, duplicates } = decision;
+    return { commitNumber, objectId, errorCodes, baseOffsets, duplicates, index: index.bytes };
+  }
+
+  #objectId({ object, nowMs }: FlushCommit, liveBytes: number): number {
+    const open = this.#openFiles.get(object.key);
+    if (open !== undefined) return open;
+    const known = this.#db
+      .prepare('SELECT object_id, state FROM log_objects WHERE key = ?')
+      .get(object.key);
+    if (known !== undefined) {
+      if (known['state'] !== 'open')
+        throw new FloeError('conflict', `object ${object.key} is ${known['state']}: write another`);
+      return this.#rememberFile(object, Number(known['object_id']));
+    }
+    const inserted = this.#db
+      .prepare(`INSERT INTO log_objects (key, kind, generation, state, bytes, live_bytes, created_ms, changed_ms)
+        VALUES (?, ?, ?, 'open', ?, ?, ?, ?)`)
+      .run(object.key, object.kind, object.generation, object.bytes, liveBytes, nowMs, nowMs);
+    return this.#rememberFile(object, Number(inserted.lastInsertRowid));
+  }
+
+  #rememberFile(object: FlushCommit['object'], objectId: number): number {
+    if (object.kind === 'file')
+      this.#db.afterCommit(() => this.#openFiles.set(object.key, objectId));
+    return objectId;
+  }
+
+  #apply({ decision, index, commitNumber }: Change): void {
+    for (const [partitionId, tail] of decision.partitions) {
+      const partition = this.#partitions.get(partitionId);
+      if (partition === undefined) continue;
+      partition.nextOffset = tail.nextOffset;
+      partition.maxTimestamp = tail.maxTimestamp;
+      this.#markDirty(partitionId, partition, commitNumber);
+    }
+    for (const [partitionId, producers] of decision.sequences) {
+      const partition = this.#partitions.get(partitionId);
+      if (partition === undefined) continue;
+      for (const [producerId, sequences] of producers) {
+        partition.sequences.set(producerId, sequences);
+        partition.dirtyProducers.add(producerId);
+      }
+    }
+    for (let n = 0; n < index.count; n += 1) {
+      const partition = this.#partitions.get(index.partitionIds[n]!);
+      if (partition !== undefined) partition.sizeBytes += index.lengths[n]!;
+    }
+  }
+
+  #markDirty(partitionId: number, partition: MemoryPartition, commitNumber: number): void {
+    if (partition.dirtySince !== 0) return;
+    partition.dirtySince = commitNumber;
+    this.#dirty.add(partitionId);
+  }
+
+  async partitions(partitionIds?: readonly number[]): Promise<readonly PartitionLog[]> {
+    const found: PartitionLog[] = [];
+    for (const partitionId of partitionIds ?? this.#partitions.keys()) {
+      const partition = this.#partitions.get(partitionId);
+      if (partition !== undefined) found.push(toPartitionLog(partitionId, partition));
+    }
+    return found;
+  }
+
+  async flushesAfter(commitNumber: number, limit: number): Promise<readonly FlushRow[]> {
+    return this.#db
+      .prepare(`SELECT commit_number, object_id, key, committed_ms, packed_index
+        FROM flushes JOIN log_objects USING (object_id)
+        WHERE commit_number > ? AND state = 'open' ORDER BY commit_number LIMIT ?`)
+      .all(commitNumber, limit)
+      .map((row) => ({
+        commitNumber: Number(row['commit_number']),
+        objectId: Number(row['object_id']),
+        objectKey: row['key'] as string,
+        committedMs: Number(row['committed_ms']),
+        index: row['packed_index'] as Uint8Array,
+      }));
+  }
+
+  async entriesFrom(
+    partitionId: number,
+    offset: number,
+    limit: number,
+  ): Promise<readonly ObjectEntry[]> {
+    // Entries of a partition don't overlap, so at most one that starts at or below `offset` reaches above it.
+    return this.#db
+      .prepare(`SELECT object_entries.*, key FROM object_entries JOIN log_objects USING (object_id)
+        WHERE partition_id = ?1 AND end_offset > ?2 AND base_offset >= COALESCE(
+          (SELECT MAX(base_offset) FROM object_entries WHERE partition_id = ?1 AND base_offset <= ?2), 0)
+        ORDER BY base_offset LIMIT ?3`)
+      .all(partitionId, offset, limit)
+      .map(toObjectEntry);
+  }
+
+  async seal(request: SealObject): Promise<void> {
+    this.#db.transaction(() => {
+      const row = this.#db
+        .prepare('SELECT key, state FROM log_objects WHERE object_id = ?')
+        .get(request.objectId);
+      if (row === undefined)
+        throw new FloeError('not-found', `there is no log object ${request.objectId}`);
+      if (row['state'] !== 'open') return;
+      const insert = this.#db.prepare(
+        `INSERT INTO object_entries (${ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      );
+      let live = 0;
+      for (const entry of request.entries) {
+        if (!this.#partitions.has(entry.partitionId)) continue;
+        live += entry.bytes;
+        insert.run(
+          entry.partitionId,
+          entry.baseOffset,
+          entry.endOffset,
+          request.objectId,
+          entry.indexPosition,
+          entry.indexLength,
+          entry.bytes,
+          entry.recordCount,
+          entry.runCount,
+          entry.maxTimestamp,
+          entry.commitNumber,
+        );
+      }
+      this.#db
+        .prepare(
+          "UPDATE log_objects SET state = 'sealed', bytes = ?, live_bytes = ? WHERE object_id = ?",
+        )
+        .run(request.bytes, live, request.objectId);
+      this.#db.afterCommit(() => this.#openFiles.delete(row['key'] as string));
+    });
+  }
+
+  async moveLogStarts(moves: readonly MoveLogStart[]): Promise<readonly PartitionLog[]> {
+    const moved = this.#db.transaction(() => moves.filter((move) => this.#moveLogStart(move)));
+    return this.partitions(moved.map((move) => move.partitionId));
+  }
+
+  async deleteRecords(partitionId: number, offset: number): Promise<PartitionLog> {
+    const partition = this.#partitions.get(partitionId);
+    if (partition === undefined)
+      throw new FloeError('not-found', `there is no partition ${partitionId}`);
+    const target = offset === -1 ? partition.nextOffset : offset;
+    if (target < 0 || target > partition.nextOffset) {
+      throw new FloeError(
+        'invalid',
+        `offset ${offset} lies outside the log, which ends at ${partition.nextOffset}`,
+      );
+    }
+    this.#db.transaction(() =>
+      this.#moveLogStart({ partitionId, logStartOffset: target, freedBytes: 0 }),
+    );
+    return toPartitionLog(partitionId, partition);
+  }
+
+  #moveLogStart({ partitionId, logStartOffset, freedBytes }: MoveLogStart): boolean {
+    const partition = this.#partitions.get(partitionId);
+    if (partition === undefined) return false;
+    const logStart = Math.max(partition.logStart, Math.min(logStartOffset, partition.nextOffset));
+    this.#db
+      .prepare(
+        'UPDATE log_partitions SET log_start = ?, size_bytes = size_bytes - ? WHERE partition_id = ?',
+      )
+      .run(logStart, freedBytes, partitionId);
+    this.#db.afterCommit(() => {
+      partition.logStart = logStart;
+      partition.sizeBytes -= freedBytes;
+    });
+    return true;
+  }
+
+  /** Part of the transaction that creates partitions. */
+  created(partitionIds: readonly number[]): void {
+    const insert = this.#db.prepare('INSERT INTO log_partitions VALUES (?, 0, 0, -1, 0, ?)');
+    for (const partitionId of partitionIds) insert.run(partitionId, this.#lastCommit);
+    this.#db.afterCommit(() => {
+      for (const partitionId of partitionIds) this.#partitions.set(partitionId, emptyPartition());
+    });
+  }
+
+  /** Part of the transaction that deletes a topic. Flush rows keep the dead runs until their object goes. */
+  deleted(_topicId: string, _topicName: string, partitionIds: readonly number[]): void {
+    for (const partitionId of partitionIds) {
+      for (const table of ['log_partitions', 'producer_sequences', 'object_entries'])
+        this.#db.prepare(`DELETE FROM ${table} WHERE partition_id = ?`).run(partitionId);
+    }
+    this.#db.afterCommit(() => {
+      for (const partitionId of partitionIds) {
+        this.#partitions.delete(partitionId);
+        this.#dirty.delete(partitionId);
+      }
+    });
+  }
+
+  /**
+   * Brings stored rows up to memory, at most `maxRows` of them in one transaction (about 3 µs each).
+   * @returns true while there is more to do.
+   */
+  checkpoint(maxRows: number): boolean {
+    if (this.#dirty.size === 0) return false;
+    let budget = maxRows;
+    this.#db.transaction(() => {
+      for (const partitionId of this.#dirty) {
+        if (budget <= 0) break;
+        budget -= this.#storePartition(partitionId);
+      }
+    });
+    return this.#dirty.size > 0;
+  }
+
+  #storePartition(partitionId: number): number {
+    const partition = this.#partitions.get(partitionId);
+    assert(partition !== undefined, 'a dirty partition is known');
+    this.#db
+      .prepare(`UPDATE log_partitions SET high_watermark = ?, max_timestamp = ?, size_bytes = ?, applied_commit = ?
+        WHERE partition_id = ?`)
+      .run(
+        partition.nextOffset,
+        partition.maxTimestamp,
+        partition.sizeBytes,
+        this.#lastCommit,
+        partitionId,
+      );
+    const store = this.#db.prepare('INSERT OR REPLACE INTO producer_sequences VALUES (?, ?, ?, ?)');
+    for (const producerId of partition.dirtyProducers) {
+      const sequences = partition.sequences.get(producerId);
+      if (sequences === undefined) continue;
+      store.run(partitionId, producerId, sequencesActiveMs(sequences), sequencesToBytes(sequences));
+    }
+    const rows = 1 + partition.dirtyProducers.size;
+    this.#db.afterCommit(() => {
+      partition.dirtySince = 0;
+      partition.dirtyProducers.clear();
+      this.#dirty.delete(partitionId);
+    });
+    return rows;
+  }
+
+  /** Deletes flush rows that nothing needs: object sealed, state checkpointed, committed before `beforeMs`. */
+  pruneFlushes(beforeMs: number, limit: number): number {
+    const result = this.#db.transaction(() =>
+      this.#db
+        .prepare(`DELETE FROM flushes WHERE commit_number IN (
+          SELECT commit_number FROM flushes JOIN log_objects USING (object_id)
+          WHERE commit_number < ? AND state <> 'open' AND committed_ms <= ? ORDER BY commit_number LIMIT ?)`)
+        .run(this.#firstDirtyCommit(), beforeMs, limit),
+    );
+    return Number(result.changes);
+  }
+
+  #firstDirtyCommit(): number {
+    // The last row stays, so that commit numbers go on from it after a restart.
+    let first = this.#lastCommit;
+    for (const partitionId of this.#dirty) {
+      const since = this.#partitions.get(partitionId)!.dirtySince;
+      if (since < first) first = since;
+    }
+    return first;
+  }
+
+  expireSequences(idleSinceMs: number, limit: number): number {
+    const rows = this.#db
+      .prepare(
+        'SELECT partition_id, producer_id FROM producer_sequences WHERE active_ms < ? LIMIT ?',
+      )
+      .all(idleSinceMs, limit);
+    let expired = 0;
+    this.#db.transaction(() => {
+      for (const row of rows) {
+        const [partitionId, producerId] = [Number(row['partition_id']), Number(row['producer_id'])];
+        const partition = this.#partitions.get(partitionId);
+        const sequences = partition?.sequences.get(producerId);
+        // Active again since the row was stored: the next checkpoint writes it.
+        if (sequences !== undefined && sequencesActiveMs(sequences) >= idleSinceMs) continue;
+        this.#db
+          .prepare('DELETE FROM producer_sequences WHERE partition_id = ? AND producer_id = ?')
+          .run(partitionId, producerId);
+        this.#db.afterCommit(() => partition?.sequences.delete(producerId));
+        expired += 1;
+      }
+    });
+    return expired;
+  }
+
+  #load(): void {
+    const applied = new Map<number, number>();
+    for (const row of this.#db.prepare('SELECT * FROM log_partitions').all()) {
+      const partition = emptyPartition();
+      partition.logStart = Number(row['log_start']);
+      partition.nextOffset = Number(row['high_watermark']);
+      partition.maxTimestamp = Number(row['max_timestamp']);
+      partition.sizeBytes = Number(row['size_bytes']);
+      this.#partitions.set(Number(row['partition_id']), partition);
+      applied.set(Number(row['partition_id']), Number(row['applied_commit']));
+    }
+    for (const row of this.#db.prepare('SELECT * FROM producer_sequences').iterate()) {
+      const sequences = sequencesFromBytes(row['sequences'] as Uint8Array);
+      this.#partitions
+        .get(Number(row['partition_id']))
+        ?.sequences.set(Number(row['producer_id']), sequences);
+    }
+    const rows = this.#db.prepare(
+      'SELECT commit_number, committed_ms, packed_index, producers FROM flushes ORDER BY commit_number',
+    );
+    for (const row of rows.iterate()) {
+      this.#lastCommit = Number(row['commit_number']);
+      this.#replay(row as unknown as ReplayRow, applied);
+    }
+  }
+
+  #replay(row: ReplayRow, applied: ReadonlyMap<number, number>): void {
+    const lacks = (partitionId: number) =>
+      row.commit_number > (applied.get(partitionId) ?? Infinity);
+    const index = openIndex(row.packed_index);
+    for (let n = 0; n < index.count; n += 1) {
+      const partitionId = index.partitionIds[n]!;
+      const partition = this.#partitions.get(partitionId);
+      if (partition === undefined || !lacks(partitionId)) continue;
+      assert(partition.nextOffset === index.baseOffsets[n], 'L4: replayed flushes leave no gap');
+      partition.nextOffset = endOffset(index, n);
+      partition.maxTimestamp = index.maxTimestamps[n]!;
+      partition.sizeBytes += index.lengths[n]!;
+      this.#markDirty(partitionId, partition, row.commit_number);
+    }
+    eachProducerBatch(
+      row.producers ?? EMPTY,
+      row.committed_ms,
+      (partitionId, producerId, batch) => {
+        const partition = this.#partitions.get(partitionId);
+        if (partition === undefined || !lacks(partitionId)) return;
+        const sequences = partition.sequences.get(producerId) ?? newSequences();
+        appendSequence(sequences, batch);
+        partition.sequences.set(producerId, sequences);
+        partition.dirtyProducers.add(producerId);
+      },
+    );
+  }
+}
+
+interface ReplayRow {
+  readonly commit_number: number;
+  readonly committed_ms: number;
+  readonly packed_index: Uint8Array;
+  readonly producers: Uint8Array | null;
+}
+
+interface Change {
+  readonly decision: Decision;
+  readonly index: PackedIndex;
+  readonly commitNumber: number;
+}
+
+/** The state as the flushes of one transaction see it: memory, overlaid by what those before changed. */
+class Draft implements LogState {
+  readonly changes: Change[] = [];
+  readonly #partitions: ReadonlyMap<number, MemoryPartition>;
+  readonly #ages: ProducerAges;
+  #nowMs = 0;
+
+  constructor(partitions: ReadonlyMap<number, MemoryPartition>, ages: ProducerAges) {
+    this.#partitions = partitions;
+    this.#ages = ages;
+  }
+
+  at(nowMs: number): this {
+    this.#nowMs = nowMs;
+    return this;
+  }
+
+  add(change: Change): void {
+    this.changes.push(change);
+  }
+
+  partition(partitionId: number): PartitionTail | undefined {
+    for (let n = this.changes.length - 1; n >= 0; n -= 1) {
+      const tail = this.changes[n]!.decision.partitions.get(partitionId);
+      if (tail !== undefined) return tail;
+    }
+    return this.#partitions.get(partitionId);
+  }
+
+  sequences(partitionId: number, producerId: number): Sequences | undefined {
+    for (let n = this.changes.length - 1; n >= 0; n -= 1) {
+      const sequences = this.changes[n]!.decision.sequences.get(partitionId)?.get(producerId);
+      if (sequences !== undefined) return sequences;
+    }
+    return this.#partitions.get(partitionId)?.sequences.get(producerId);
+  }
+
+  mayHaveExpired(producerId: number): boolean {
+    return this.#ages.mayHaveExpired(producerId, this.#nowMs);
+  }
+}
+
+function emptyPartition(): MemoryPartition {
+  return {
+    logStart: 0,
+    nextOffset: 0,
+    maxTimestamp: -1,
+    sizeBytes: 0,
+    dirtySince: 0,
+    sequences: new Map(),
+    dirtyProducers: new Set(),
+  };
+}
+
+function toPartitionLog(partitionId: number, partition: MemoryPartition): PartitionLog {
+  return {
+    partitionId,
+    logStartOffset: partition.logStart,
+    highWatermark: partition.nextOffset,
+    lastStableOffset: partition.nextOffset,
+    maxTimestamp: partition.maxTimestamp,
+    sizeBytes: partition.sizeBytes,
+  };
+}
+
+/** A row of object_entries joined with its object's key. */
+export function toObjectEntry(row: Record<string, unknown>): ObjectEntry {
+  return {
+    partitionId: Number(row['partition_id']),
+    objectId: Number(row['object_id']),
+    objectKey: row['key'] as string,
+    baseOffset: Number(row['base_offset']),
+    endOffset: Number(row['end_offset']),
+    indexPosition: Number(row['index_position']),
+    indexLength: Number(row['index_length']),
+    bytes: Number(row['bytes']),
+    recordCount: Number(row['record_count']),
+    runCount: Number(row['run_count']),
+    maxTimestamp: Number(row['max_timestamp']),
+    commitNumber: Number(row['commit_number']),
+  };
+}
+
+function sum(values: Uint32Array): number {
+  let total = 0;
+  for (const value of values) total += value;
+  return total;
+}
