@@ -17,6 +17,8 @@ export type PrimitiveTypeName =
   | 'string'
   | 'uuid'
   | 'binary'
+  | 'unknown'
+  | 'variant'
   | `decimal(${number},${number})`
   | `decimal(${number}, ${number})`
   | `fixed[${number}]`;
@@ -92,6 +94,10 @@ export interface Snapshot {
   readonly 'manifest-list': string;
   readonly summary?: Readonly<Record<string, string>>;
   readonly 'schema-id'?: number;
+  /** v3, row lineage: the first row id of this snapshot's added rows, and how many ids it assigned. */
+  readonly 'first-row-id'?: number;
+  readonly 'added-rows'?: number;
+  readonly 'key-id'?: string;
 }
 
 export interface SnapshotRef {
@@ -131,9 +137,13 @@ export interface TableMetadata {
   readonly statistics?: readonly unknown[];
   readonly 'partition-statistics'?: readonly unknown[];
   readonly 'next-row-id'?: number;
+  readonly 'encryption-keys'?: readonly unknown[];
 }
 
-/** One value of a partition tuple in its Iceberg form (date: days, timestamps: microseconds as bigint, …). */
+/**
+ * One value in its Iceberg form: boolean; int, date (days), float, double → number; long, time, timestamps
+ * (microseconds, `_ns` nanoseconds), decimal (unscaled) → bigint; string; uuid (16 bytes), fixed, binary → bytes.
+ */
 export type PartitionValue = string | number | bigint | boolean | Uint8Array | null;
 
 /** A data or delete file as a manifest describes it. Spec: "Manifests", data_file. */
@@ -154,6 +164,9 @@ export interface DataFile {
   readonly referencedDataFile?: string;
   readonly contentOffset?: number;
   readonly contentSizeInBytes?: number;
+  /** v3, row lineage: the row id of the file's first row; inherited from the manifest when absent. */
+  readonly firstRowId?: number;
+  readonly keyMetadata?: Uint8Array;
 }
 
 /** Column metrics by field id; bounds are in Iceberg's single-value binary serialisation (appendix D). */
