@@ -30,7 +30,8 @@ export class AvroInput {
   position: number;
 
   constructor(bytes: Uint8Array, position = 0) {
-    this.bytes = bytes;
+    // Plain views: a Buffer's subarrays would be Buffers, which compare and print differently.
+    this.bytes = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
     this.position = position;
   }
 

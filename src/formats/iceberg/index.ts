@@ -20,9 +20,13 @@ export {
   writeManifest,
 } from './manifest.ts';
 export { type ManifestFile, readManifestList, writeManifestList } from './manifest-list.ts';
+export { LAST_ADDED, type NewTable, newTableMetadata } from './metadata-builder.ts';
+export * from './metadata-update.ts';
 export * from './partition.ts';
 export * from './primitive.ts';
+export { checkRequirements } from './requirements.ts';
 export * from './schema.ts';
+export * from './shapes.ts';
 export { type Summary, type Totals, totalsFromSummary, totalsOf } from './summary.ts';
 export { type FileReader, manifestsOf, readManifests } from './table-files.ts';
 export * from './transform.ts';
