@@ -143,7 +143,7 @@ export const uuid = plain<string>('uuid', ZERO_UUID);
 /** A view into the message, valid as long as the frame is. */
 export const bytes = plain<Uint8Array>('bytes', EMPTY_BYTES);
 /** Record batches: a view when decoded; when encoded large pieces are passed through, never copied. */
-export const records = plain<Uint8Array | null, BytesIn | null>('records', null).nullable();
+export const records = plain<Uint8Array, BytesIn>('records', EMPTY_BYTES);
 
 /** A struct of its own fields. Where it may be null, one byte says whether it is there. */
 export function struct<const S extends Schema>(schema: S): Field<Decoded<S>, Encodable<S>> {

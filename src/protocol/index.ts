@@ -445,6 +445,14 @@ export {
   type DeleteShareGroupOffsetsResponse,
   deleteShareGroupOffsetsApi,
 } from './messages/92-delete-share-group-offsets.ts';
+export {
+  type ConsumerAssignment,
+  type ConsumerSubscription,
+  decodeAssignment,
+  decodeSubscription,
+  encodeAssignment,
+  encodeSubscription,
+} from './messages/consumer-protocol.ts';
 export { Reader } from './reader.ts';
 /** Batch headers: `RecordBatch.baseOffset(bytes, at)`, `RecordBatch.batchEnd(…)`, `RecordBatch.patchBaseOffset(…)`. */
 export * as RecordBatch from './record-batch.ts';

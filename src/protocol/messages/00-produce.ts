@@ -23,7 +23,7 @@ export const produceApi = api({
       topicId: uuid.since(13),
       partitionData: array({
         index: int32,
-        records: records,
+        records: records.nullable(),
       }),
     }),
   },

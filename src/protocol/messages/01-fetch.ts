@@ -100,7 +100,7 @@ export const fetchApi = api({
         }).nullable(),
         // KIP-392: where the consumer should read instead.
         preferredReadReplica: int32.since(11).default(-1),
-        records: records,
+        records: records.nullable(),
       }),
     }),
     nodeEndpoints: array({

@@ -63,7 +63,7 @@ export const shareFetchApi = api({
           leaderId: int32,
           leaderEpoch: int32,
         }),
-        records: records,
+        records: records.nullable('0'),
         acquiredRecords: array({
           firstOffset: int64,
           lastOffset: int64,
