@@ -1,8 +1,16 @@
 // floe groups list | describe | delete
 import { Command } from 'commander';
 import { FloeError } from '../../base/error.ts';
-import { KAFKA_SERVER, withAdmin } from '../kafka-client.ts';
+import {
+  deleteGroupsApi,
+  describeGroupsApi,
+  listGroupsApi,
+  listOffsetsApi,
+  offsetFetchApi,
+} from '../../protocol/index.ts';
+import { KAFKA_SERVER } from '../kafka-client.ts';
 import { textTable } from '../text-table.ts';
+import { throwKafkaError, type WireClient, withWire } from '../wire-client.ts';
 
 interface ServerOption {
   readonly server: string;
@@ -30,51 +38,62 @@ export function groupsCommand(): Command {
 }
 
 async function listGroups({ server }: ServerOption): Promise<void> {
-  const rows = await withAdmin(server, async (admin) => {
-    const { groups } = await admin.listGroups();
-    if (groups.length === 0) return [];
-    const described = await admin.describeGroups(groups.map((group) => group.groupId));
-    return described.groups.map((group) => [group.groupId, group.state, group.members.length]);
-  });
-  process.stdout.write(textTable(['group', 'state', 'members'], rows));
+  const { groups } = await withWire(server, (client) => client.ask(listGroupsApi, {}));
+  const rows = groups.map((group) => [group.groupId, group.groupState, group.protocolType]);
+  process.stdout.write(textTable(['group', 'state', 'protocol'], rows));
 }
 
 async function describeGroup(groupId: string, { server }: ServerOption): Promise<void> {
-  const { group, offsets } = await withAdmin(server, async (admin) => {
-    const [group] = (await admin.describeGroups([groupId])).groups;
-    const committed = await admin.fetchOffsets({ groupId });
-    const offsets: unknown[][] = [];
-    for (const { topic, partitions } of committed) {
-      const ends = new Map(
-        (await admin.fetchTopicOffsets(topic)).map((end) => [end.partition, Number(end.high)]),
-      );
-      for (const { partition, offset } of partitions) {
-        const end = ends.get(partition) ?? null;
-        offsets.push([
-          topic,
-          partition,
-          Number(offset),
-          end,
-          end === null ? null : end - Number(offset),
-        ]);
-      }
-    }
-    return { group, offsets };
+  await withWire(server, async (client) => {
+    const { groups } = await client.ask(describeGroupsApi, { groups: [groupId] });
+    const group = groups[0]!;
+    throwKafkaError(`group "${groupId}"`, group.errorCode, group.errorMessage);
+    if (group.groupState === 'Dead')
+      throw new FloeError('not-found', `there is no group "${groupId}"`);
+    process.stdout.write(
+      `group ${groupId}: ${group.groupState}, ${group.members.length} members\n\n`,
+    );
+    const members = group.members.map((member) => [
+      member.memberId,
+      member.clientId,
+      member.clientHost,
+    ]);
+    if (members.length > 0)
+      process.stdout.write(`${textTable(['member', 'client', 'host'], members)}\n`);
+    const lag = await lagOf(client, groupId);
+    process.stdout.write(textTable(['topic', 'partition', 'committed', 'end', 'lag'], lag));
   });
-  if (group === undefined || group.state === 'Dead')
-    throw new FloeError('not-found', `there is no group "${groupId}"`);
-  process.stdout.write(`group ${groupId}: ${group.state}, ${group.members.length} members\n\n`);
-  const members = group.members.map((member) => [
-    member.memberId,
-    member.clientId,
-    member.clientHost,
-  ]);
-  if (members.length > 0)
-    process.stdout.write(`${textTable(['member', 'client', 'host'], members)}\n`);
-  process.stdout.write(textTable(['topic', 'partition', 'committed', 'end', 'lag'], offsets));
+}
+
+const LATEST = -1;
+/** The newest version that names topics instead of giving their ids. */
+const OFFSET_FETCH_BY_NAME = 9;
+
+async function lagOf(client: WireClient, groupId: string): Promise<unknown[][]> {
+  const request = { groups: [{ groupId, topics: null }] };
+  const { groups } = await client.ask(offsetFetchApi, request, OFFSET_FETCH_BY_NAME);
+  const rows: unknown[][] = [];
+  for (const { name, partitions } of groups[0]?.topics ?? []) {
+    const asked = partitions.map(({ partitionIndex }) => ({ partitionIndex, timestamp: LATEST }));
+    const { topics } = await client.ask(listOffsetsApi, {
+      replicaId: -1,
+      topics: [{ name, partitions: asked }],
+    });
+    for (const { partitionIndex, committedOffset } of partitions) {
+      const end = topics[0]?.partitions.find(
+        (partition) => partition.partitionIndex === partitionIndex,
+      )?.offset;
+      const lag = end === undefined || end < 0 ? null : end - committedOffset;
+      rows.push([name, partitionIndex, committedOffset, end ?? null, lag]);
+    }
+  }
+  return rows;
 }
 
 async function deleteGroup(groupId: string, { server }: ServerOption): Promise<void> {
-  await withAdmin(server, (admin) => admin.deleteGroups([groupId]));
+  await withWire(server, async (client) => {
+    const { results } = await client.ask(deleteGroupsApi, { groupsNames: [groupId] });
+    throwKafkaError(`group "${groupId}"`, results[0]!.errorCode);
+  });
   process.stdout.write(`deleted group ${groupId}\n`);
 }

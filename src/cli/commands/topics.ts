@@ -1,9 +1,17 @@
 // floe topics create | list | describe | delete
 import { Command } from 'commander';
-import { ConfigResourceTypes, type ITopicConfig } from 'kafkajs';
 import { FloeError } from '../../base/error.ts';
-import { KAFKA_SERVER, withAdmin } from '../kafka-client.ts';
+import {
+  createTopicsApi,
+  deleteTopicsApi,
+  describeConfigsApi,
+  listOffsetsApi,
+  metadataApi,
+  ZERO_UUID,
+} from '../../protocol/index.ts';
+import { KAFKA_SERVER } from '../kafka-client.ts';
 import { textTable } from '../text-table.ts';
+import { throwKafkaError, type WireClient, withWire } from '../wire-client.ts';
 
 interface ServerOption {
   readonly server: string;
@@ -61,58 +69,96 @@ async function createTopic(
       `--partitions: "${options.partitions}" is not a whole number above 0`,
     );
   }
-  const topic: ITopicConfig = {
-    topic: name,
-    numPartitions,
-    configEntries: Object.entries(options.config).map(([key, value]) => ({ name: key, value })),
-  };
-  const created = await withAdmin(options.server, async (admin) => {
-    return await admin.createTopics({ topics: [topic], waitForLeaders: false });
+  const configs = Object.entries(options.config).map(([key, value]) => ({ name: key, value }));
+  const topic = { name, numPartitions, replicationFactor: -1, assignments: [], configs };
+  await withWire(options.server, async (client) => {
+    const { topics } = await client.ask(createTopicsApi, { topics: [topic] });
+    throwKafkaError(`topic "${name}"`, topics[0]!.errorCode, topics[0]!.errorMessage);
+    process.stdout.write(`created topic ${name} with ${topics[0]!.numPartitions} partitions\n`);
   });
-  if (!created) throw new FloeError('conflict', `topic "${name}" already exists`);
-  process.stdout.write(`created topic ${name}\n`);
 }
 
 async function listTopics(options: ServerOption): Promise<void> {
-  const { topics } = await withAdmin(options.server, async (admin) => {
-    return await admin.fetchTopicMetadata();
-  });
-  const rows = topics.map(({ name, partitions }) => [name, partitions.length]);
-  process.stdout.write(textTable(['topic', 'partitions'], rows.sort()));
+  const { topics } = await withWire(options.server, (client) =>
+    client.ask(metadataApi, { topics: null }),
+  );
+  const rows = topics.map(({ name, partitions }) => [name ?? '', partitions.length] as const);
+  process.stdout.write(
+    textTable(
+      ['topic', 'partitions'],
+      rows.toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    ),
+  );
 }
 
+const EARLIEST = -2;
+const LATEST = -1;
+
 async function describeTopic(name: string, options: ServerOption): Promise<void> {
-  const found = await withAdmin(options.server, async (admin) => {
-    const offsets = await admin.fetchTopicOffsets(name);
-    const { resources } = await admin.describeConfigs({
-      includeSynonyms: false,
-      resources: [{ type: ConfigResourceTypes.TOPIC, name }],
+  await withWire(options.server, async (client) => {
+    const { topics } = await client.ask(metadataApi, {
+      topics: [{ name, topicId: ZERO_UUID }],
+      allowAutoTopicCreation: false,
     });
-    return { offsets, configs: resources[0]?.configEntries ?? [] };
+    throwKafkaError(`topic "${name}"`, topics[0]!.errorCode);
+    const partitions = topics[0]!.partitions
+      .map((partition) => partition.partitionIndex)
+      .sort((a, b) => a - b);
+    const starts = await offsets(client, name, partitions, EARLIEST);
+    const ends = await offsets(client, name, partitions, LATEST);
+    const rows = partitions.map((p) => [
+      p,
+      starts.get(p)!,
+      ends.get(p)!,
+      ends.get(p)! - starts.get(p)!,
+    ]);
+    process.stdout.write(textTable(['partition', 'start', 'end', 'records'], rows));
+    const set = await configsThatWereSet(client, name);
+    if (set.length > 0) process.stdout.write(`\n${textTable(['config', 'value'], set)}`);
   });
-  const rows = found.offsets
-    .map(({ partition, low, high }) => [
-      partition,
-      Number(low),
-      Number(high),
-      Number(high) - Number(low),
-    ])
-    .sort((a, b) => a[0]! - b[0]!);
-  process.stdout.write(textTable(['partition', 'start', 'end', 'records'], rows));
-  const set = found.configs.filter((entry) => !entry.isDefault);
-  if (set.length > 0) {
-    process.stdout.write(
-      `\n${textTable(
-        ['config', 'value'],
-        set.map((entry) => [entry.configName, entry.configValue]),
-      )}`,
-    );
-  }
+}
+
+async function offsets(
+  client: WireClient,
+  name: string,
+  partitions: readonly number[],
+  timestamp: number,
+) {
+  const asked = partitions.map((partitionIndex) => ({
+    partitionIndex,
+    currentLeaderEpoch: -1,
+    timestamp,
+  }));
+  const { topics } = await client.ask(listOffsetsApi, {
+    replicaId: -1,
+    topics: [{ name, partitions: asked }],
+  });
+  return new Map(
+    topics[0]!.partitions.map((partition) => [partition.partitionIndex, partition.offset]),
+  );
+}
+
+const TOPIC_RESOURCE = 2;
+/** ConfigSource DYNAMIC_TOPIC_CONFIG. */
+const SET_ON_TOPIC = 1;
+
+async function configsThatWereSet(client: WireClient, name: string) {
+  const { results } = await client.ask(describeConfigsApi, {
+    resources: [{ resourceType: TOPIC_RESOURCE, resourceName: name, configurationKeys: null }],
+  });
+  throwKafkaError(`configs of "${name}"`, results[0]!.errorCode, results[0]!.errorMessage);
+  return results[0]!.configs
+    .filter((config) => config.configSource === SET_ON_TOPIC)
+    .map((config) => [config.name, config.value]);
 }
 
 async function deleteTopic(name: string, options: ServerOption): Promise<void> {
-  await withAdmin(options.server, async (admin) => {
-    await admin.deleteTopics({ topics: [name] });
+  await withWire(options.server, async (client) => {
+    const { responses } = await client.ask(deleteTopicsApi, {
+      topics: [{ name, topicId: ZERO_UUID }],
+      timeoutMs: 30_000,
+    });
+    throwKafkaError(`topic "${name}"`, responses[0]!.errorCode, responses[0]!.errorMessage);
   });
   process.stdout.write(`deleted topic ${name}\n`);
 }

@@ -1,0 +1,116 @@
+// One connection that speaks Kafka's protocol with our own definitions: for operator commands, which must show the
+// broker's own words (ordinary clients drop error messages). Not for: data; `produce` and `consume` use a real client.
+import { connect, type Socket } from 'node:net';
+import { FloeError } from '../base/error.ts';
+import {
+  type AnyApi,
+  decodeResponse,
+  type Encodable,
+  encodeRequest,
+  FrameDecoder,
+  kafkaError,
+  type ResponseOf,
+} from '../protocol/index.ts';
+import { parseAddress } from './address.ts';
+
+const CONNECT_LIMIT_MS = 5_000;
+const ANSWER_LIMIT_MS = 60_000;
+
+/** A request with whatever has a default left out, at any depth. */
+type Sent<A extends AnyApi> = Loose<Encodable<A['request']['schema']>>;
+
+type Loose<T> = T extends readonly (infer E)[]
+  ? readonly Loose<E>[]
+  : T extends object
+    ? { readonly [K in keyof T]?: Loose<T[K]> }
+    : T;
+
+export interface WireClient {
+  /** Sends one request in `version` (the API's newest if not said) and waits for its answer. */
+  ask<A extends AnyApi>(api: A, request: Sent<A>, version?: number): Promise<ResponseOf<A>>;
+  close(): void;
+}
+
+/** Runs `work` on one connection to `server`. @throws FloeError that names the server when nobody answers. */
+export async function withWire<T>(
+  server: string,
+  work: (client: WireClient) => Promise<T>,
+): Promise<T> {
+  const client = await openWire(server);
+  try {
+    return await work(client);
+  } finally {
+    client.close();
+  }
+}
+
+/** Throws the broker's error, its own message first, unless the code is 0. */
+export function throwKafkaError(
+  subject: string,
+  errorCode: number,
+  errorMessage?: string | null,
+): void {
+  if (errorCode === 0) return;
+  const { name, description } = kafkaError(errorCode);
+  throw new FloeError('invalid', `${subject}: ${errorMessage ?? description} (${name})`);
+}
+
+async function openWire(server: string): Promise<WireClient> {
+  const socket = await open(server);
+  const frames = new FrameDecoder(256 * 1024 * 1024);
+  const waiting: { resolve(frame: Buffer): void; reject(error: Error): void }[] = [];
+  const fail = (error: Error) => {
+    for (const { reject } of waiting.splice(0)) reject(error);
+  };
+  socket.setTimeout(ANSWER_LIMIT_MS, () =>
+    socket.destroy(new FloeError('timeout', `${server} doesn't answer`)),
+  );
+  socket.on('error', fail);
+  socket.on('close', () => fail(new FloeError('unavailable', `${server} closed the connection`)));
+  socket.on('data', (chunk) => {
+    for (const frame of frames.push(chunk)) waiting.shift()?.resolve(frame);
+  });
+  let correlationId = 0;
+  return {
+    async ask(api, request, version = api.maxVersion) {
+      const answer = new Promise<Buffer>((resolve, reject) => waiting.push({ resolve, reject }));
+      correlationId += 1;
+      for (const piece of encodeRequest({
+        api,
+        version,
+        correlationId,
+        clientId: 'floe-cli',
+        // The encoder fills what is left out.
+        request: request as never,
+      })) {
+        socket.write(piece);
+      }
+      return decodeResponse(api, version, await answer).response;
+    },
+    close: () => socket.destroy(),
+  };
+}
+
+function open(server: string): Promise<Socket> {
+  const { host, port } = parseAddress('--server', server);
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port, noDelay: true });
+    const failed = (cause?: unknown) => {
+      socket.destroy();
+      reject(
+        new FloeError(
+          'unavailable',
+          `nothing answers at ${server}: is Floe running there? (--server HOST:PORT)`,
+          { cause },
+        ),
+      );
+    };
+    socket.setTimeout(CONNECT_LIMIT_MS, failed);
+    socket.once('error', failed);
+    socket.once('connect', () => {
+      socket.off('error', failed);
+      socket.setTimeout(0);
+      resolve(socket);
+    });
+  });
+}
