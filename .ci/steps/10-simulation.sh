@@ -1,0 +1,2 @@
+# Storage, sequencer and table commits under faults and crashes, seeded.
+SEEDS=${SEEDS:-500} npm run --silent simulate

@@ -1,0 +1,2 @@
+# SIGKILL under load, then an audit.
+ROUNDS=${ROUNDS:-20} npm run --silent killtest

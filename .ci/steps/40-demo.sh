@@ -1,0 +1,2 @@
+# The main job on real input.
+npm run --silent demo

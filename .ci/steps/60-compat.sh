@@ -1,0 +1,2 @@
+# Foreign Kafka clients, where the suites are at hand.
+npm run --silent compat
