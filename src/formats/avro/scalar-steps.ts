@@ -1,0 +1,125 @@
+// Steps that decode one scalar into one column, chosen once per writer schema: each pair of Avro type and Iceberg
+// type that DESIGN's table and Iceberg's promotions allow. Undefined for a pair that isn't allowed.
+
+import type { BytesColumn, FixedColumn } from '../arrow/byte-columns.ts';
+import type { Column } from '../arrow/column.ts';
+import { RowFailure } from '../arrow/row-failure.ts';
+import type {
+  BooleanColumn,
+  FloatColumn,
+  Int32Column,
+  Int64Column,
+} from '../arrow/scalar-columns.ts';
+import { isUtf8Range } from '../arrow/utf8.ts';
+import { parsePrimitive } from '../iceberg/primitive.ts';
+import type { AvroCursor } from './cursor.ts';
+import { logicalStep } from './logical-steps.ts';
+import type { AvroEnum, AvroSchema } from './schema.ts';
+
+/** Reads one value at the cursor and appends it. */
+export type Step = (cursor: AvroCursor) => void;
+
+/** The step for a scalar `schema` into `column`, or undefined when the column can't take it. */
+export function scalarStep(schema: AvroSchema, column: Column): Step | undefined {
+  if ('logical' in schema && schema.logical !== undefined) return logicalStep(schema, column);
+  const { type } = column;
+  switch (schema.kind) {
+    case 'boolean': {
+      if (type !== 'boolean') return undefined;
+      const target = column as BooleanColumn;
+      return (cursor) => target.append(cursor.readBoolean());
+    }
+    case 'int':
+      return intStep(column);
+    case 'long':
+      return type === 'long' ? longStep(column as Int64Column) : undefined;
+    case 'float':
+    case 'double':
+      return floatStep(schema.kind, column);
+    case 'string':
+      return type === 'string' ? textStep(column as BytesColumn) : undefined;
+    case 'bytes':
+      return type === 'binary' ? bytesStep(column as BytesColumn) : undefined;
+    case 'fixed':
+      return fixedStep(schema.size, column);
+    case 'enum':
+      return type === 'string' ? enumStep(schema, column as BytesColumn) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** An int of a table whose column is int or was promoted to long. */
+function intStep(column: Column): Step | undefined {
+  if (column.type === 'int') {
+    const target = column as Int32Column;
+    return (cursor) => target.append(cursor.readInt());
+  }
+  if (column.type !== 'long') return undefined;
+  const target = column as Int64Column;
+  return (cursor) => {
+    const value = cursor.readInt();
+    target.appendHalves(value, value >> 31);
+  };
+}
+
+function longStep(target: Int64Column): Step {
+  return (cursor) => {
+    cursor.readLong();
+    target.appendHalves(cursor.low, cursor.high);
+  };
+}
+
+const floatBits = new DataView(new ArrayBuffer(8));
+
+/** Little-endian IEEE 754; through a small view, since the source is rarely aligned. */
+function floatStep(kind: 'float' | 'double', column: Column): Step | undefined {
+  if (column.type !== 'double' && (column.type !== 'float' || kind !== 'float')) return undefined;
+  const target = column as FloatColumn;
+  const width = kind === 'float' ? 4 : 8;
+  return (cursor) => {
+    const at = cursor.take(width);
+    const { bytes } = cursor;
+    for (let i = 0; i < width; i++) floatBits.setUint8(i, bytes[at + i]!);
+    target.append(width === 4 ? floatBits.getFloat32(0, true) : floatBits.getFloat64(0, true));
+  };
+}
+
+function textStep(target: BytesColumn): Step {
+  return (cursor) => {
+    const length = cursor.readLength();
+    const start = cursor.pos;
+    const end = start + length;
+    if (!isUtf8Range(cursor.bytes, start, end)) RowFailure.raise('invalid UTF-8');
+    cursor.pos = end;
+    target.append(cursor.bytes, start, end);
+  };
+}
+
+function bytesStep(target: BytesColumn): Step {
+  return (cursor) => {
+    const length = cursor.readLength();
+    const start = cursor.take(length);
+    target.append(cursor.bytes, start, start + length);
+  };
+}
+
+function fixedStep(size: number, column: Column): Step | undefined {
+  const { type } = column;
+  if (typeof type !== 'string') return undefined;
+  const primitive = parsePrimitive(type);
+  if (primitive.kind !== 'fixed' || primitive.length !== size) return undefined;
+  const target = column as FixedColumn;
+  return (cursor) => target.append(cursor.bytes, cursor.take(size));
+}
+
+function enumStep({ name, symbols }: AvroEnum, target: BytesColumn): Step {
+  const encoder = new TextEncoder();
+  const encoded = symbols.map((symbol) => encoder.encode(symbol));
+  return (cursor) => {
+    const index = cursor.readInt();
+    const symbol = encoded[index];
+    if (symbol === undefined) RowFailure.raise(`symbol ${index} of enum ${name}`);
+    target.append(symbol, 0, symbol.length);
+  };
+}

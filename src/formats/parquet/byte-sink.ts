@@ -1,0 +1,61 @@
+// A growing run of bytes with the few writes that Parquet pages need. Reused from page to page.
+// Not for: Thrift (hyparquet-writer serialises headers and footers).
+
+export class ByteSink {
+  bytes: Uint8Array;
+  length = 0;
+
+  constructor(capacity = 1 << 16) {
+    this.bytes = new Uint8Array(capacity);
+  }
+
+  clear(): void {
+    this.length = 0;
+  }
+
+  /** Makes room for `more` bytes. */
+  ensure(more: number): void {
+    const needed = this.length + more;
+    if (needed <= this.bytes.length) return;
+    let capacity = this.bytes.length;
+    while (capacity < needed) capacity *= 2;
+    const larger = new Uint8Array(capacity);
+    larger.set(this.bytes.subarray(0, this.length));
+    this.bytes = larger;
+  }
+
+  /** Unsigned LEB128. */
+  varint(value: number): void {
+    this.ensure(5);
+    while (value >= 0x80) {
+      this.bytes[this.length++] = (value & 0x7f) | 0x80;
+      value >>>= 7;
+    }
+    this.bytes[this.length++] = value;
+  }
+
+  int32(value: number): void {
+    this.ensure(4);
+    this.setInt32(this.length, value);
+    this.length += 4;
+  }
+
+  /** Overwrites four bytes at `at`, little-endian. */
+  setInt32(at: number, value: number): void {
+    this.bytes[at] = value;
+    this.bytes[at + 1] = value >>> 8;
+    this.bytes[at + 2] = value >>> 16;
+    this.bytes[at + 3] = value >>> 24;
+  }
+
+  append(source: Uint8Array): void {
+    this.ensure(source.length);
+    this.bytes.set(source, this.length);
+    this.length += source.length;
+  }
+
+  /** What was written so far; valid until the next write. */
+  view(): Uint8Array {
+    return this.bytes.subarray(0, this.length);
+  }
+}

@@ -1,0 +1,215 @@
+// One column chunk: levels and values of a leaf as pages, a dictionary before them where it pays, compressed where
+// it pays, with the chunk's statistics.
+// Data page v1, PLAIN and RLE_DICTIONARY only: what every engine reads (Redshift refuses DELTA encodings, older
+// vectorised readers too).
+import { crc32 } from 'node:zlib';
+import type { TableColumns } from '../arrow/table-columns.ts';
+import { ByteSink } from './byte-sink.ts';
+import { type Dictionary, DictionaryBuilder } from './dictionary.ts';
+import { bitWidth, encodeHybrid } from './hybrid.ts';
+import type { Leaf } from './leaves.ts';
+import { type Shredded, shred } from './shred.ts';
+import { extremesOf, type LeafStatistics } from './statistics.ts';
+import { CODEC, ENCODING, PAGE_TYPE, serializeThrift } from './thrift.ts';
+import { encodePlain, plainSize, type Values, valuesOf } from './values.ts';
+import { type Compress, zstdCompressor } from './zstd.ts';
+
+/** Entries and plain bytes of a data page, about: small enough to skip by, large enough for the compressor. */
+const PAGE_ENTRIES = 1 << 16;
+const PAGE_BYTES = 1 << 20;
+
+/** A chunk whose first page doesn't shrink below this part of itself is stored as it is. */
+const WORTH_COMPRESSING = 0.95;
+
+export interface Chunk {
+  readonly leaf: Leaf;
+  readonly parts: readonly Uint8Array[];
+  /** Bytes with headers, as stored. */
+  readonly compressedSize: number;
+  /** Bytes with headers, before compression. */
+  readonly uncompressedSize: number;
+  readonly codec: number;
+  /** Bytes of the dictionary page with its header; 0 without one. */
+  readonly dictionarySize: number;
+  readonly dataPages: number;
+  readonly statistics: LeafStatistics;
+}
+
+/** Encodes chunks one after the other, reusing its buffers. Not for concurrent use. */
+export class ChunkEncoder {
+  readonly #sink = new ByteSink();
+  readonly #dictionaries = new DictionaryBuilder();
+  readonly #compress: Compress | undefined;
+
+  /** `level` of zstd; undefined stores pages as they are. */
+  constructor(level: number | undefined) {
+    this.#compress = level === undefined ? undefined : zstdCompressor(level);
+  }
+
+  encode(columns: TableColumns, leaf: Leaf): Chunk {
+    const shredded = shred(columns, leaf);
+    const values = valuesOf(leaf, shredded);
+    const dictionary = values.kind === 'booleans' ? null : this.#dictionaries.build(values);
+    const pages = new Pages(this.#compress);
+    let taken = 0;
+    for (let from = 0; from < shredded.count; ) {
+      const to = pageEnd(shredded, from, values, taken);
+      const present = countValues(leaf, shredded, from, to);
+      this.#sink.clear();
+      this.#levels(leaf, shredded, from, to);
+      this.#values(values, dictionary, taken, taken + present);
+      pages.add(PAGE_TYPE.DATA, this.#sink.view(), {
+        count: to - from,
+        encoding: dictionary === null ? ENCODING.PLAIN : ENCODING.RLE_DICTIONARY,
+      });
+      taken += present;
+      from = to;
+    }
+    const dataPages = pages.count;
+    const dictionarySize =
+      dictionary === null ? 0 : this.#dictionaryPage(pages, values, dictionary);
+    const { min, max, nanCount } = extremesOf(leaf, values, dictionary?.entries ?? null);
+    const { count } = shredded;
+    return {
+      leaf,
+      ...pages.result(),
+      dictionarySize,
+      dataPages,
+      statistics: { valueCount: count, nullCount: count - shredded.values, nanCount, min, max },
+    };
+  }
+
+  #levels(leaf: Leaf, { definition, repetition }: Shredded, from: number, to: number): void {
+    const levels = (array: Uint8Array | null, max: number) => {
+      if (max === 0) return;
+      const sink = this.#sink;
+      const start = sink.length;
+      sink.int32(0);
+      const width = bitWidth(max);
+      if (array !== null) encodeHybrid(sink, array, { from, to, width });
+      else {
+        sink.varint((to - from) * 2);
+        sink.ensure(1);
+        sink.bytes[sink.length++] = max;
+      }
+      sink.setInt32(start, sink.length - start - 4);
+    };
+    levels(repetition, leaf.maxRepetition);
+    levels(definition, leaf.maxDefinition);
+  }
+
+  #values(values: Values, dictionary: Dictionary | null, from: number, to: number): void {
+    if (dictionary === null) {
+      encodePlain(this.#sink, values, from, to);
+      return;
+    }
+    const width = bitWidth(dictionary.entries.length - 1);
+    this.#sink.ensure(1);
+    this.#sink.bytes[this.#sink.length++] = width;
+    encodeHybrid(this.#sink, dictionary.indices, { from, to, width });
+  }
+
+  #dictionaryPage(pages: Pages, values: Values, { entries }: Dictionary): number {
+    this.#sink.clear();
+    const selected = { ...values, slots: entries, count: entries.length };
+    encodePlain(this.#sink, selected, 0, entries.length);
+    return pages.add(PAGE_TYPE.DICTIONARY, this.#sink.view(), {
+      count: entries.length,
+      encoding: ENCODING.PLAIN,
+    });
+  }
+}
+
+/** Where the page that starts at entry `from` ends: at a row's border, near the size aimed at. */
+function pageEnd(shredded: Shredded, from: number, values: Values, taken: number): number {
+  const { count, repetition } = shredded;
+  const toRow = (end: number) => {
+    if (repetition !== null) while (end < count && repetition[end] !== 0) end++;
+    return Math.min(end, count);
+  };
+  let entries = PAGE_ENTRIES;
+  if (values.kind === 'bytes') {
+    const until = Math.min(values.count, taken + entries);
+    const size = plainSize(values, taken, until);
+    if (size > PAGE_BYTES) entries = Math.max(1, Math.floor((entries * PAGE_BYTES) / size));
+  }
+  return toRow(from + entries);
+}
+
+function countValues(leaf: Leaf, { definition }: Shredded, from: number, to: number): number {
+  if (definition === null) return to - from;
+  let present = 0;
+  for (let i = from; i < to; i++) if (definition[i] === leaf.maxDefinition) present++;
+  return present;
+}
+
+interface PageContent {
+  readonly count: number;
+  readonly encoding: number;
+}
+
+/** The pages of a chunk. The first decides whether the chunk is compressed: a chunk has one codec. */
+class Pages {
+  count = 0;
+  readonly #parts: Uint8Array[] = [];
+  readonly #compress: Compress | undefined;
+  #codec: number | undefined;
+  #compressed = 0;
+  #uncompressed = 0;
+
+  constructor(compress: Compress | undefined) {
+    this.#compress = compress;
+  }
+
+  /** Copies `body`, which may be reused afterwards. Returns the page's stored size. A dictionary goes first. */
+  add(type: number, body: Uint8Array, { count, encoding }: PageContent): number {
+    const stored = this.#store(body);
+    const details =
+      type === PAGE_TYPE.DATA
+        ? {
+            field_5: {
+              field_1: count,
+              field_2: encoding,
+              field_3: ENCODING.RLE,
+              field_4: ENCODING.RLE,
+            },
+          }
+        : { field_7: { field_1: count, field_2: encoding } };
+    const header = serializeThrift({
+      field_1: type,
+      field_2: body.length,
+      field_3: stored.length,
+      field_4: crc32(stored) | 0,
+      ...details,
+    });
+    const page = new Uint8Array(header.length + stored.length);
+    page.set(header);
+    page.set(stored, header.length);
+    if (type === PAGE_TYPE.DICTIONARY) this.#parts.unshift(page);
+    else this.#parts.push(page);
+    this.count++;
+    this.#compressed += page.length;
+    this.#uncompressed += header.length + body.length;
+    return page.length;
+  }
+
+  #store(body: Uint8Array): Uint8Array {
+    if (this.#compress === undefined || this.#codec === CODEC.UNCOMPRESSED) return body;
+    const compressed = this.#compress(body);
+    if (this.#codec === undefined) {
+      const worth = compressed.length < body.length * WORTH_COMPRESSING;
+      this.#codec = worth ? CODEC.ZSTD : CODEC.UNCOMPRESSED;
+      if (!worth) return body;
+    }
+    return compressed;
+  }
+
+  result() {
+    return {
+      parts: this.#parts,
+      codec: this.#codec ?? CODEC.UNCOMPRESSED,
+      compressedSize: this.#compressed,
+      uncompressedSize: this.#uncompressed,
+    };
+  }
+}
