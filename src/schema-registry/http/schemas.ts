@@ -1,0 +1,69 @@
+// Routes under /schemas: by id, by guid, all of them.
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { SubjectVersionRow } from '../../metadata/registry.ts';
+import type { SchemaRegistry } from '../registry.ts';
+import { flag, page, pathPart, queryText, schemaId } from './input.ts';
+import { schemaBody, versionBody } from './output.ts';
+
+/** Types that can be registered. Confluent's list has PROTOBUF and JSON too. */
+const SERVED_TYPES = ['AVRO'];
+
+export function schemaRoutes(app: FastifyInstance, registry: SchemaRegistry): void {
+  app.get('/schemas/types', async () => SERVED_TYPES);
+
+  app.get('/schemas', async (request) => {
+    const prefix = queryText(request, 'subjectPrefix') ?? '';
+    const rows = await registry.allVersions({ prefix, deleted: flag(request, 'deleted') });
+    const shown = flag(request, 'latestOnly') ? rows.filter(isLatest) : rows;
+    return page(request, shown).map((row) => versionBody(row));
+  });
+
+  app.get('/schemas/ids/:id', async (request) => {
+    const row = await registry.byId(schemaId(request));
+    return schemaBody(row, await textFor(request, registry, row));
+  });
+
+  app.get('/schemas/ids/:id/schema', async (request) => {
+    const row = await registry.byId(schemaId(request));
+    return textFor(request, registry, row);
+  });
+
+  app.get('/schemas/ids/:id/versions', async (request) =>
+    page(request, await registry.places(schemaId(request), flag(request, 'deleted'))),
+  );
+
+  app.get('/schemas/ids/:id/subjects', async (request) => {
+    const places = await registry.places(schemaId(request), flag(request, 'deleted'));
+    return page(request, [...new Set(places.map((place) => place.subject))]);
+  });
+
+  app.get('/schemas/guids/:guid', async (request) => {
+    const row = await registry.byGuid(pathPart(request, 'guid').toLowerCase());
+    return schemaBody(row, await textFor(request, registry, row));
+  });
+
+  app.get('/schemas/guids/:guid/ids', async (request) => {
+    const { id } = await registry.byGuid(pathPart(request, 'guid').toLowerCase());
+    return [{ context: '.', id }];
+  });
+}
+
+/** The text as stored, or with references inlined for `format=resolved`. */
+export function textFor(
+  request: FastifyRequest,
+  registry: SchemaRegistry,
+  row: Parameters<SchemaRegistry['contents']['standalone']>[0],
+): Promise<string> | string {
+  return queryText(request, 'format') === 'resolved'
+    ? registry.contents.standalone(row)
+    : row.schema;
+}
+
+/** Rows come in order of subject and version. */
+function isLatest(
+  row: SubjectVersionRow,
+  index: number,
+  rows: readonly SubjectVersionRow[],
+): boolean {
+  return rows[index + 1]?.subject !== row.subject;
+}

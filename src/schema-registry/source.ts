@@ -1,0 +1,37 @@
+// The registry without HTTP, for table topics and the CLI in the same process. Texts stand alone: references are
+// inlined, so a decoder needs no second look-up.
+import type { SchemaRow, SubjectVersionRow } from '../metadata/registry.ts';
+import type { SchemaRegistry } from './registry.ts';
+import type {
+  RegisteredSchema,
+  SchemaSource,
+  SchemaType,
+  SubjectVersion,
+} from './schema-source.ts';
+
+/** The embedded registry as a SchemaSource. */
+export function registrySource(registry: SchemaRegistry): SchemaSource {
+  const toSchema = async (row: SchemaRow): Promise<RegisteredSchema> => ({
+    id: row.id,
+    type: row.type as SchemaType,
+    schema: await registry.contents.standalone(row),
+    references: row.references,
+  });
+  const toVersion = async (row: SubjectVersionRow): Promise<SubjectVersion> => ({
+    ...(await toSchema(row)),
+    subject: row.subject,
+    version: row.version,
+  });
+  return {
+    byId: async (id) => toSchema(await registry.byId(id)),
+    latest: async (subject) => toVersion(await registry.version(subject, 'latest', false)),
+    async versionOf(subject, schemaId) {
+      // Soft-deleted versions count: records of that version are still in the log and keep their order.
+      const places = await registry.placesOf(schemaId);
+      return places.findLast((place) => place.subject === subject)?.version;
+    },
+    async register(subject, schema, type) {
+      return (await registry.register(subject, { schema, schemaType: type })).id;
+    },
+  };
+}
