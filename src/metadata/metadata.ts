@@ -1,6 +1,7 @@
 // The transactional store behind narrow interfaces, one per domain. `sqlite/` implements it (embedded);
 // `postgres/` will, under the same file names and the same contract suite (contract.ts).
 // All methods are asynchronous, take and return plain data, and are set-based where sets occur.
+import type { CatalogMetadata } from './catalog.ts';
 import type { GroupsMetadata } from './groups.ts';
 import type { LogMetadata } from './log.ts';
 import type { ProducersMetadata } from './producers.ts';
@@ -15,4 +16,5 @@ export interface Metadata {
   readonly groups: GroupsMetadata;
   readonly registry: RegistryMetadata;
   readonly tables: TablesMetadata;
+  readonly catalog: CatalogMetadata;
 }

@@ -1,5 +1,6 @@
 // Builds the embedded metadata store: one SQLite database, every domain on it.
 import type { Metadata } from '../metadata.ts';
+import { catalogMigrations, SqliteCatalog } from './catalog.ts';
 import { Database } from './database.ts';
 import { groupsMigrations, SqliteGroups } from './groups.ts';
 import { logMigrations, SqliteLog } from './log.ts';
@@ -30,6 +31,7 @@ export function openSqliteMetadata(
     ...groupsMigrations,
     ...registryMigrations,
     ...tablesMigrations,
+    ...catalogMigrations,
   ]);
   const tables = new SqliteTables(database);
   const ages = new ProducerAges(database, producerExpirationMs);
@@ -40,6 +42,7 @@ export function openSqliteMetadata(
     groups: new SqliteGroups(database),
     registry: new SqliteRegistry(database),
     tables,
+    catalog: new SqliteCatalog(database),
     log,
     producers: new SqliteProducers(ages, log),
     close: () => database.close(),
