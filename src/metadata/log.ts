@@ -32,6 +32,11 @@ export interface CommittedFlush {
   /** Ascends in commit order over all flushes of the cluster. */
   readonly commitNumber: number;
   readonly objectId: number;
+  /** Where the flush really lies: the object of the first call under its id, which a retry may not know. */
+  readonly objectKey: string;
+  readonly generation: number;
+  /** False when an earlier call had committed this flush id already. */
+  readonly fresh: boolean;
   /** Kafka error codes; 0 for accepted and for duplicates of accepted batches. */
   readonly errorCodes: Int16Array;
   /** −1 on error; a duplicate's is the original one. */

@@ -2,6 +2,7 @@
 // `postgres/` will, under the same file names and the same contract suite (contract.ts).
 // All methods are asynchronous, take and return plain data, and are set-based where sets occur.
 import type { CatalogMetadata } from './catalog.ts';
+import type { ClusterMetadata } from './cluster.ts';
 import type { GroupsMetadata } from './groups.ts';
 import type { LogMetadata } from './log.ts';
 import type { ProducersMetadata } from './producers.ts';
@@ -10,6 +11,7 @@ import type { TablesMetadata } from './tables.ts';
 import type { TopicsMetadata } from './topics.ts';
 
 export interface Metadata {
+  readonly cluster: ClusterMetadata;
   readonly topics: TopicsMetadata;
   readonly log: LogMetadata;
   readonly producers: ProducersMetadata;

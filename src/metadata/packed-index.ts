@@ -178,7 +178,8 @@ export function mergeIndexes(indexes: readonly PackedIndex[]): PackedIndex {
   return packEntries(all);
 }
 
-function copyEntry(to: PackedIndex, n: number, from: PackedIndex, m: number): void {
+/** Copies entry `m` of `from` to entry `n` of `to`. */
+export function copyEntry(to: PackedIndex, n: number, from: PackedIndex, m: number): void {
   to.baseOffsets[n] = from.baseOffsets[m]!;
   to.maxTimestamps[n] = from.maxTimestamps[m]!;
   to.partitionIds[n] = from.partitionIds[m]!;

@@ -1,6 +1,7 @@
 // Builds the embedded metadata store: one SQLite database, every domain on it.
 import type { Metadata } from '../metadata.ts';
 import { catalogMigrations, SqliteCatalog } from './catalog.ts';
+import { clusterMigrations, SqliteCluster } from './cluster.ts';
 import { Database } from './database.ts';
 import { groupsMigrations, SqliteGroups } from './groups.ts';
 import { logMigrations, SqliteLog } from './log.ts';
@@ -25,6 +26,7 @@ export function openSqliteMetadata(
   producerExpirationMs = PRODUCER_EXPIRATION_MS,
 ): SqliteMetadata {
   const database = new Database(path, [
+    ...clusterMigrations,
     ...topicsMigrations,
     ...producersMigrations,
     ...logMigrations,
@@ -44,6 +46,7 @@ export function openSqliteMetadata(
     tables,
     catalog: new SqliteCatalog(database),
     log,
+    cluster: new SqliteCluster(database),
     producers: new SqliteProducers(ages, log),
     close: () => database.close(),
   };

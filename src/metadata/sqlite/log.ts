@@ -67,6 +67,14 @@ export const logMigrations: readonly Migration[] = [
   },
 ];
 
+/** A local file as the store knows it. */
+export interface KnownFile {
+  readonly objectId: number;
+  readonly key: string;
+  readonly generation: number;
+  readonly state: 'open' | 'sealed' | 'deleting';
+}
+
 const EMPTY = new Uint8Array(0);
 
 interface MemoryPartition {
@@ -130,7 +138,8 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   #recall(flush: FlushCommit): CommittedFlush | undefined {
     const row = this.#db
       .prepare(
-        'SELECT commit_number, object_id, packed_index, exceptions FROM flushes WHERE flush_id = ?',
+        `SELECT commit_number, object_id, packed_index, exceptions, key, generation
+        FROM flushes JOIN log_objects USING (object_id) WHERE flush_id = ?`,
       )
       .get(flush.flushId);
     if (row === undefined) return undefined;
@@ -138,6 +147,9 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
     return {
       commitNumber: Number(row['commit_number']),
       objectId: Number(row['object_id']),
+      objectKey: row['key'] as string,
+      generation: Number(row['generation']),
+      fresh: false,
       index,
       ...recallOutcome(flush.batches, openIndex(index), (row['exceptions'] ?? EMPTY) as Uint8Array),
     };
@@ -160,7 +172,18 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       );
     draft.add({ decision, index, commitNumber });
     const { errorCodes, baseOffsets, duplicates } = decision;
-    return { commitNumber, objectId, errorCodes, baseOffsets, duplicates, index: index.bytes };
+    const { key: objectKey, generation } = flush.object;
+    return {
+      commitNumber,
+      objectId,
+      objectKey,
+      generation,
+      fresh: true,
+      errorCodes,
+      baseOffsets,
+      duplicates,
+      index: index.bytes,
+    };
   }
 
   #objectId({ object, nowMs }: FlushCommit, liveBytes: number): number {
@@ -255,6 +278,11 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   }
 
   async seal(request: SealObject): Promise<void> {
+    this.sealNow(request);
+  }
+
+  /** {@link seal} for the sequencer's own thread. */
+  sealNow(request: SealObject): void {
     this.#db.transaction(() => {
       const row = this.#db
         .prepare('SELECT key, state FROM log_objects WHERE object_id = ?')
@@ -328,6 +356,34 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       partition.sizeBytes -= freedBytes;
     });
     return true;
+  }
+
+  /** Local files known to the store, whatever their state: for recovery. */
+  files(): readonly KnownFile[] {
+    return this.#db
+      .prepare("SELECT object_id, key, generation, state FROM log_objects WHERE kind = 'file'")
+      .all()
+      .map((row) => ({
+        objectId: Number(row['object_id']),
+        key: row['key'] as string,
+        generation: Number(row['generation']),
+        state: row['state'] as KnownFile['state'],
+      }));
+  }
+
+  /** Commit numbers and packed indexes of an object's flushes, in commit order: for recovery. */
+  flushesOf(
+    objectId: number,
+  ): readonly { readonly commitNumber: number; readonly index: Uint8Array }[] {
+    return this.#db
+      .prepare(
+        'SELECT commit_number, packed_index FROM flushes WHERE object_id = ? ORDER BY commit_number',
+      )
+      .all(objectId)
+      .map((row) => ({
+        commitNumber: Number(row['commit_number']),
+        index: row['packed_index'] as Uint8Array,
+      }));
   }
 
   /** Part of the transaction that creates partitions. */

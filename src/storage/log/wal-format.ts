@@ -4,6 +4,7 @@
 // an object's last 16 bytes say where it begins, so an object explains itself without the metadata store.
 // Readers check a header *after* reading, against what they expected: a stale plan never yields another topic's bytes.
 // Pure: no I/O here.
+import { createHash } from 'node:crypto';
 import { crc32c } from '@node-rs/crc32';
 import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
@@ -16,10 +17,15 @@ const BLOCK_MAGIC = 0x31424c46;
 const FOOTER_MAGIC = 0x31464c46;
 const TRAILER_MAGIC = 0x31544c46;
 
+/** The 16 bytes that stand for a cluster id (any text) in headers. */
+export function clusterTag(clusterId: string): Uint8Array {
+  return createHash('sha256').update(clusterId).digest().subarray(0, 16);
+}
+
 /** What a header says; a footer's partition id and flush id are zero. */
 export interface BlockHeader {
   readonly kind: 'block' | 'footer';
-  /** 16 bytes: the cluster's UUID. */
+  /** 16 bytes: {@link clusterTag}. */
   readonly clusterId: Uint8Array;
   /** Raised each time a local file is used anew; 0 in objects of a store. */
   readonly generation: number;

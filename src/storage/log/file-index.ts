@@ -1,0 +1,83 @@
+// The index of the WAL file that is being filled: the packed indexes of its flushes, merged into one when it is sealed.
+import type { NewObjectEntry } from '../../metadata/log.ts';
+import {
+  allocateIndex,
+  copyEntry,
+  endOffset,
+  openIndex,
+  type PackedIndex,
+} from '../../metadata/packed-index.ts';
+import { BLOCK_HEADER_BYTES } from './wal-format.ts';
+
+export class FileIndex {
+  readonly objectId: number;
+  readonly #indexes: PackedIndex[] = [];
+  /** Latest commit per partition. */
+  readonly #commits = new Map<number, number>();
+
+  constructor(objectId: number) {
+    this.objectId = objectId;
+  }
+
+  /** Adds a flush; in commit order. */
+  add(packed: Uint8Array, commitNumber: number): void {
+    const index = openIndex(packed);
+    this.#indexes.push(index);
+    for (let n = 0; n < index.count; n += 1)
+      this.#commits.set(index.partitionIds[n]!, commitNumber);
+  }
+
+  /** One index of all entries. Offsets ascend with flushes, so a counting sort by partition is all it takes. */
+  merge(): PackedIndex {
+    const counts = new Map<number, number>();
+    for (const { count, partitionIds } of this.#indexes) {
+      for (let n = 0; n < count; n += 1)
+        counts.set(partitionIds[n]!, (counts.get(partitionIds[n]!) ?? 0) + 1);
+    }
+    let total = 0;
+    const next = new Map<number, number>();
+    for (const partitionId of [...counts.keys()].sort((a, b) => a - b)) {
+      next.set(partitionId, total);
+      total += counts.get(partitionId)!;
+    }
+    const merged = allocateIndex(total);
+    for (const index of this.#indexes) {
+      for (let n = 0; n < index.count; n += 1) {
+        const at = next.get(index.partitionIds[n]!)!;
+        next.set(index.partitionIds[n]!, at + 1);
+        copyEntry(merged, at, index, n);
+      }
+    }
+    return merged;
+  }
+
+  /** One entry per partition of `merged`, whose footer begins at `footerPosition`. */
+  entries(merged: PackedIndex, footerPosition: number): NewObjectEntry[] {
+    const entries: NewObjectEntry[] = [];
+    for (let start = 0; start < merged.count; ) {
+      let end = start + 1;
+      while (end < merged.count && merged.partitionIds[end] === merged.partitionIds[start])
+        end += 1;
+      entries.push({
+        partitionId: merged.partitionIds[start]!,
+        baseOffset: merged.baseOffsets[start]!,
+        endOffset: endOffset(merged, end - 1),
+        indexPosition: footerPosition + BLOCK_HEADER_BYTES,
+        indexLength: merged.bytes.length,
+        bytes: total(merged.lengths, start, end),
+        recordCount: total(merged.recordCounts, start, end),
+        runCount: end - start,
+        maxTimestamp: merged.maxTimestamps[end - 1]!,
+        commitNumber: this.#commits.get(merged.partitionIds[start]!)!,
+      });
+      start = end;
+    }
+    return entries;
+  }
+}
+
+function total(column: Uint32Array, start: number, end: number): number {
+  let sum = 0;
+  for (let n = start; n < end; n += 1) sum += column[n]!;
+  return sum;
+}

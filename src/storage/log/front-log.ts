@@ -1,0 +1,390 @@
+// The log in a front thread: admits batches into slabs in order of arrival, sends flushes, hands out offsets,
+// serves the tail, keeps watermarks and wakes waiters. Everything here is memory; durability is the flush target's.
+// Not for: what a commit decides (metadata/decide.ts), cold data (cold-reader.ts).
+import { assert } from '../../base/assert.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { FloeError } from '../../base/error.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Metrics } from '../../base/metrics.ts';
+import type { Prng } from '../../base/prng.ts';
+import type { LogMetadata, PartitionLog } from '../../metadata/log.ts';
+import type { TopicDirectory } from '../../metadata/topic-directory.ts';
+import { ErrorCode } from '../../protocol/errors.ts';
+import type { ColdReader } from './cold-reader.ts';
+import { type FlushPolicy, flushDueIn, maxInFlight } from './flush-policy.ts';
+import type { Flushed, FlushTarget } from './flush-target.ts';
+import { FrontPartitions } from './front-partitions.ts';
+import type {
+  AppendItem,
+  AppendOutcome,
+  Isolation,
+  Log,
+  OffsetAtTime,
+  ReadRequest,
+  ReadResult,
+  Watermarks,
+} from './log.ts';
+import { type AppendRequest, OpenFlush } from './open-flush.ts';
+import { patchAccepted } from './patch.ts';
+import { readFront } from './read-front.ts';
+import { columnsOf, type FlushReply } from './sequencer-port.ts';
+import type { Slab, SlabPool } from './slab.ts';
+import { TailCache } from './tail.ts';
+
+export interface FrontLogOptions {
+  readonly slabs: SlabPool;
+  readonly target: FlushTarget;
+  readonly policy: FlushPolicy;
+  readonly metadata: LogMetadata;
+  readonly topics: TopicDirectory;
+  readonly reader: ColdReader;
+  readonly clock: Clock;
+  readonly prng: Prng;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly tailBytes: number;
+  readonly inFlightBytes: number;
+}
+
+export class FrontLog implements Log {
+  readonly #options: FrontLogOptions;
+  readonly #tail: TailCache;
+  readonly #partitions: FrontPartitions;
+  readonly #flushIds: () => Uint8Array;
+  readonly #stopFollowing: () => void;
+  readonly #onRelief: (() => void)[] = [];
+  #slab: Slab | undefined;
+  #open: OpenFlush | undefined;
+  /** Full flushes that wait for their turn. */
+  #ready: OpenFlush[] = [];
+  #inFlight = 0;
+  #inFlightBytes = 0;
+  #lastAppendMs = 0;
+  #lastFlushMs = 0;
+  #pumpScheduled = false;
+  #timer: Timer | undefined;
+  #stopping: Promise<void> | undefined;
+  #idle: (() => void) | undefined;
+
+  private constructor(options: FrontLogOptions, partitions: readonly PartitionLog[]) {
+    this.#options = options;
+    this.#tail = new TailCache(options.slabs, options.tailBytes);
+    this.#partitions = new FrontPartitions(options.topics, partitions);
+    this.#flushIds = flushIds(options.prng);
+    this.#stopFollowing = options.topics.onChange((change) => {
+      if (change.kind === 'deleted') this.#removePartitions(change.topic.partitions);
+    });
+  }
+
+  /** Loads watermarks; the reader has its own start. */
+  static async open(options: FrontLogOptions): Promise<FrontLog> {
+    return new FrontLog(options, await options.metadata.partitions());
+  }
+
+  append(items: readonly AppendItem[]): Promise<readonly AppendOutcome[]> {
+    return new Promise((resolve) => {
+      const request: AppendRequest = {
+        items,
+        outcomes: new Array<AppendOutcome>(items.length),
+        remaining: items.length,
+        resolve,
+      };
+      for (const [n, item] of items.entries()) this.#admit(item, request, n);
+      if (items.length === 0) resolve([]);
+      this.#schedulePump();
+    });
+  }
+
+  #admit(item: AppendItem, request: AppendRequest, n: number): void {
+    const refusal = this.#refusal(item);
+    const flush = refusal === undefined ? this.#flushFor(item.bytes.length) : undefined;
+    if (flush === undefined) {
+      const [code, message] = refusal ?? [
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        'all slabs are in use (log.slab.count): the broker is overloaded, try again',
+      ];
+      this.#answer(request, n, failed(code, message));
+      return;
+    }
+    flush.add(item, request, n);
+    this.#inFlightBytes += item.bytes.length;
+    this.#lastAppendMs = this.#options.clock.monotonic();
+  }
+
+  #refusal(item: AppendItem): readonly [number, string] | undefined {
+    if (this.#stopping !== undefined)
+      return [ErrorCode.KAFKA_STORAGE_ERROR, 'the broker is stopping'];
+    const { slabBytes } = this.#options.slabs;
+    if (item.bytes.length <= slabBytes) return undefined;
+    const text = `a batch of ${item.bytes.length} bytes exceeds log.slab.bytes (${slabBytes})`;
+    return [ErrorCode.MESSAGE_TOO_LARGE, text];
+  }
+
+  /** The open flush with room for `bytes`; undefined when no slab can be had. */
+  #flushFor(bytes: number): OpenFlush | undefined {
+    if (this.#open?.hasRoom(bytes) === true) return this.#open;
+    const start = this.#open?.end ?? this.#nextStart;
+    this.#closeOpen();
+    if (this.#slab === undefined || start + bytes > this.#slab.bytes.length) {
+      const fresh = this.#acquireSlab();
+      if (fresh === undefined) return undefined;
+      if (this.#slab !== undefined) this.#options.slabs.release(this.#slab.number);
+      this.#slab = fresh;
+      this.#nextStart = 0;
+    }
+    this.#options.slabs.retain(this.#slab.number);
+    const nowMs = this.#options.clock.monotonic();
+    this.#open = new OpenFlush(this.#slab, this.#nextStart, nowMs);
+    return this.#open;
+  }
+
+  /** Where in the current slab the next flush begins. */
+  #nextStart = 0;
+
+  #closeOpen(): OpenFlush | undefined {
+    const open = this.#open;
+    if (open === undefined) return undefined;
+    this.#open = undefined;
+    this.#nextStart = open.end;
+    this.#ready.push(open);
+    return open;
+  }
+
+  #acquireSlab(): Slab | undefined {
+    for (;;) {
+      const slab = this.#options.slabs.acquire();
+      if (slab !== undefined) return slab;
+      if (!this.#tail.evictOldest()) return undefined;
+    }
+  }
+
+  /** At the end of the event loop's turn, so that one turn's requests share a flush. */
+  #schedulePump(): void {
+    if (this.#pumpScheduled) return;
+    this.#pumpScheduled = true;
+    setImmediate(() => {
+      this.#pumpScheduled = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    const { policy, clock } = this.#options;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    const dueInMs = flushDueIn(policy, {
+      nowMs: clock.monotonic(),
+      openBytes: this.#open?.bytes ?? 0,
+      openedMs: this.#open?.startedMs ?? 0,
+      lastAppendMs: this.#lastAppendMs,
+      lastFlushMs: this.#lastFlushMs,
+      inFlight: this.#inFlight,
+    });
+    if (dueInMs === 0 || (this.#stopping !== undefined && this.#open !== undefined))
+      this.#closeOpen();
+    else if (dueInMs !== Infinity) this.#timer = clock.setTimer(dueInMs, () => this.#pump());
+    // Locally the whole queue goes out together once nothing is in flight; the sequencer commits it as one.
+    if (policy.kind === 'group' && this.#inFlight > 0) return;
+    while (this.#ready.length > 0 && this.#inFlight < maxInFlight(policy))
+      this.#send(this.#ready.shift()!);
+  }
+
+  #send(flush: OpenFlush): void {
+    this.#inFlight += 1;
+    this.#lastFlushMs = this.#options.clock.monotonic();
+    void this.#options.target.flush(flush, this.#flushIds()).then(
+      (flushed) => this.#finished(flush, () => this.#committed(flush, flushed)),
+      (caught) => this.#finished(flush, () => this.#failed(flush, caught)),
+    );
+  }
+
+  /** The next flush leaves before this one's outcome is worked on: the sequencer needn't wait for us. */
+  #finished(flush: OpenFlush, outcome: () => void): void {
+    this.#inFlight -= 1;
+    this.#pump();
+    const congested = this.congested;
+    this.#inFlightBytes -= flush.bytes;
+    outcome();
+    if (congested && !this.congested) for (const action of this.#onRelief.splice(0)) action();
+    if (this.#inFlight === 0 && this.#ready.length === 0 && this.#open === undefined)
+      this.#idle?.();
+  }
+
+  #committed(flush: OpenFlush, { reply, settled }: Flushed): void {
+    const { reader, slabs } = this.#options;
+    const batches = columnsOf(reply.columns);
+    const patched = settled === undefined;
+    if (patched) patchAccepted(flush.slab.bytes, batches, reply);
+    const markPatched = this.#tail.add({ slab: flush.slab, batches, patched, ...reply });
+    const release = () => slabs.release(flush.slab.number);
+    if (settled === undefined) release();
+    else {
+      void settled.then(() => {
+        patchAccepted(flush.slab.bytes, batches, reply);
+        markPatched();
+        release();
+      });
+    }
+    reader.follow(reply);
+    const moved = this.#partitions.advance(reply.index);
+    this.#answerAll(flush, (n) => this.#outcome(flush, reply, n));
+    this.#partitions.notify(moved);
+    this.#observe(flush);
+  }
+
+  #observe(flush: OpenFlush): void {
+    const { metrics, clock } = this.#options;
+    const seconds = (clock.monotonic() - flush.startedMs) / 1000;
+    metrics.seconds('floe_log_flush_seconds', 'First admission to commit of a flush', seconds);
+    metrics.count('floe_log_flush_bytes_total', 'Bytes of committed flushes', {}, flush.bytes);
+    metrics.count('floe_log_flush_batches_total', 'Batches of committed flushes', {}, flush.count);
+  }
+
+  #outcome(flush: OpenFlush, reply: FlushReply, n: number): AppendOutcome {
+    const errorCode = reply.errorCodes[n]!;
+    if (errorCode !== 0) return failed(errorCode, '');
+    const partitionId = columnsOf(reply.columns).partitionIds[n]!;
+    assert(flush.count > n, 'an outcome belongs to a batch');
+    return {
+      errorCode,
+      baseOffset: reply.baseOffsets[n]!,
+      logAppendTimeMs: -1,
+      logStartOffset: this.#partitions.get(partitionId)?.logStartOffset ?? 0,
+      errorMessage: '',
+    };
+  }
+
+  #failed(flush: OpenFlush, caught: unknown): void {
+    const error = FloeError.from(caught, 'flush');
+    this.#options.slabs.release(flush.slab.number);
+    this.#options.logger.warn({ error: error.message, batches: flush.count }, 'flush refused');
+    // Retriable whatever the cause: the client may try again, here or at another broker (L9).
+    this.#answerAll(flush, () => failed(ErrorCode.KAFKA_STORAGE_ERROR, error.message));
+  }
+
+  #answerAll(flush: OpenFlush, outcome: (n: number) => AppendOutcome): void {
+    for (const { request, firstItem, firstBatch, count } of flush.spans) {
+      for (let i = 0; i < count; i += 1) {
+        const item = request.items[firstItem + i]!;
+        const answer = outcome(firstBatch + i);
+        this.#answer(request, firstItem + i, { ...answer, logAppendTimeMs: item.logAppendTimeMs });
+      }
+    }
+  }
+
+  #answer(request: AppendRequest, n: number, outcome: AppendOutcome): void {
+    request.outcomes[n] = outcome;
+    request.remaining -= 1;
+    if (request.remaining === 0) request.resolve(request.outcomes);
+  }
+
+  get congested(): boolean {
+    return this.#inFlightBytes > this.#options.inFlightBytes;
+  }
+
+  whenRelieved(action: () => void): void {
+    if (this.congested) this.#onRelief.push(action);
+    else action();
+  }
+
+  read(request: ReadRequest): Promise<ReadResult> {
+    const { slabs, reader } = this.#options;
+    return readFront(request, { partitions: this.#partitions, tail: this.#tail, slabs, reader });
+  }
+
+  watermarks(partitionId: number): Watermarks | undefined {
+    return this.#partitions.watermarks(partitionId);
+  }
+
+  subscribe(partitionIds: readonly number[], listener: (partitionId: number) => void): () => void {
+    return this.#partitions.subscribe(partitionIds, listener);
+  }
+
+  async offsetForTime(
+    partitionId: number,
+    timestampMs: number,
+    isolation: Isolation,
+  ): Promise<OffsetAtTime | undefined> {
+    const range = this.#range(partitionId, isolation);
+    return range && this.#options.reader.offsetForTime(partitionId, timestampMs, range);
+  }
+
+  async maxTimestamp(partitionId: number): Promise<OffsetAtTime | undefined> {
+    const range = this.#range(partitionId, 'read_uncommitted');
+    return range && this.#options.reader.maxTimestamp(partitionId, range);
+  }
+
+  /** Log start and end as the isolation sees them; undefined when there is nothing between. */
+  #range(partitionId: number, isolation: Isolation) {
+    const marks = this.#partitions.watermarks(partitionId);
+    if (marks === undefined) return undefined;
+    const committed = isolation === 'read_committed';
+    const endOffset = committed ? marks.lastStableOffset : marks.highWatermark;
+    const { logStartOffset } = marks;
+    return endOffset > logStartOffset ? { logStartOffset, endOffset } : undefined;
+  }
+
+  async deleteRecords(partitionId: number, offset: number): Promise<number> {
+    const moved = await this.#options.metadata.deleteRecords(partitionId, offset);
+    this.logStartsMoved([moved]);
+    return moved.logStartOffset;
+  }
+
+  /** Retention moved log starts in the metadata store. */
+  logStartsMoved(moved: readonly PartitionLog[]): void {
+    this.#partitions.moveLogStarts(moved);
+  }
+
+  sizeOf(partitionId: number): number {
+    return this.#partitions.get(partitionId)?.sizeBytes ?? 0;
+  }
+
+  #removePartitions(partitionIds: readonly number[]): void {
+    for (const partitionId of partitionIds) {
+      this.#tail.removePartition(partitionId);
+      this.#options.reader.removePartition(partitionId);
+    }
+    this.#partitions.remove(partitionIds);
+  }
+
+  /** Refuses new batches, flushes what was admitted, lets go of every slab. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#finish();
+    return this.#stopping;
+  }
+
+  async #finish(): Promise<void> {
+    await Promise.resolve();
+    if (this.#inFlight > 0 || this.#ready.length > 0 || this.#open !== undefined) {
+      const idle = new Promise<void>((resolve) => {
+        this.#idle = resolve;
+      });
+      this.#pump();
+      await idle;
+    }
+    this.#timer?.cancel();
+    this.#stopFollowing();
+    await this.#options.target.stop();
+    this.#tail.clear();
+    if (this.#slab !== undefined) this.#options.slabs.release(this.#slab.number);
+    this.#slab = undefined;
+    await this.#options.reader.stop();
+  }
+}
+
+function failed(errorCode: number, errorMessage: string): AppendOutcome {
+  return { errorCode, baseOffset: -1, logAppendTimeMs: -1, logStartOffset: -1, errorMessage };
+}
+
+/** Flush ids of one life of a front: eight random bytes, then a counter. */
+function flushIds(prng: Prng): () => Uint8Array {
+  const life = prng.bytes(8);
+  let counter = 0;
+  return () => {
+    const id = new Uint8Array(16);
+    id.set(life);
+    new DataView(id.buffer).setFloat64(8, counter);
+    counter += 1;
+    return id;
+  };
+}

@@ -1,0 +1,104 @@
+// Watermarks of all partitions in memory, and who waits for them to move. Moved only by commits of this process and
+// by retention, so in embedded mode they are exact; they never go back.
+import { assert } from '../../base/assert.ts';
+import type { PartitionLog } from '../../metadata/log.ts';
+import { endOffset, openIndex } from '../../metadata/packed-index.ts';
+import type { TopicDirectory } from '../../metadata/topic-directory.ts';
+import type { Watermarks } from './log.ts';
+
+interface FrontPartition {
+  logStartOffset: number;
+  highWatermark: number;
+  sizeBytes: number;
+}
+
+export type Listener = (partitionId: number) => void;
+
+export class FrontPartitions {
+  readonly #topics: TopicDirectory;
+  readonly #partitions = new Map<number, FrontPartition>();
+  readonly #listeners = new Map<number, Set<Listener>>();
+
+  constructor(topics: TopicDirectory, loaded: readonly PartitionLog[]) {
+    this.#topics = topics;
+    for (const { partitionId, logStartOffset, highWatermark, sizeBytes } of loaded)
+      this.#partitions.set(partitionId, { logStartOffset, highWatermark, sizeBytes });
+  }
+
+  /** Undefined when the partition doesn't exist; one that was never written is empty. */
+  get(partitionId: number): Readonly<FrontPartition> | undefined {
+    return this.#find(partitionId);
+  }
+
+  #find(partitionId: number): FrontPartition | undefined {
+    const known = this.#partitions.get(partitionId);
+    if (known !== undefined || this.#topics.byPartition(partitionId) === undefined) return known;
+    const fresh = { logStartOffset: 0, highWatermark: 0, sizeBytes: 0 };
+    this.#partitions.set(partitionId, fresh);
+    return fresh;
+  }
+
+  watermarks(partitionId: number): Watermarks | undefined {
+    const found = this.#find(partitionId);
+    if (found === undefined) return undefined;
+    const { logStartOffset, highWatermark } = found;
+    return { logStartOffset, lastStableOffset: highWatermark, highWatermark };
+  }
+
+  /** Takes a committed flush in; returns the partitions whose end moved. */
+  advance(packedIndex: Uint8Array): readonly number[] {
+    const index = openIndex(packedIndex);
+    const moved: number[] = [];
+    for (let n = 0; n < index.count; n += 1) {
+      const partitionId = index.partitionIds[n]!;
+      const partition = this.#find(partitionId);
+      if (partition === undefined) continue;
+      const end = endOffset(index, n);
+      assert(end > partition.highWatermark, 'L4: a commit moves the high watermark forward');
+      partition.highWatermark = end;
+      partition.sizeBytes += index.lengths[n]!;
+      if (moved.at(-1) !== partitionId) moved.push(partitionId);
+    }
+    return moved;
+  }
+
+  moveLogStarts(moved: readonly PartitionLog[]): void {
+    for (const { partitionId, logStartOffset, sizeBytes } of moved) {
+      const partition = this.#partitions.get(partitionId);
+      if (partition === undefined) continue;
+      partition.logStartOffset = Math.max(partition.logStartOffset, logStartOffset);
+      partition.sizeBytes = sizeBytes;
+    }
+  }
+
+  /** Deleted: waiters are woken so that they find out. */
+  remove(partitionIds: readonly number[]): void {
+    for (const partitionId of partitionIds) this.#partitions.delete(partitionId);
+    this.notify(partitionIds);
+  }
+
+  subscribe(partitionIds: readonly number[], listener: Listener): () => void {
+    for (const partitionId of partitionIds) {
+      const listeners = this.#listeners.get(partitionId);
+      if (listeners === undefined) this.#listeners.set(partitionId, new Set([listener]));
+      else listeners.add(listener);
+    }
+    return () => {
+      for (const partitionId of partitionIds) {
+        const listeners = this.#listeners.get(partitionId);
+        listeners?.delete(listener);
+        if (listeners?.size === 0) this.#listeners.delete(partitionId);
+      }
+    };
+  }
+
+  /** Once per partition and commit. */
+  notify(partitionIds: readonly number[]): void {
+    if (this.#listeners.size === 0) return;
+    for (const partitionId of partitionIds) {
+      const listeners = this.#listeners.get(partitionId);
+      if (listeners === undefined) continue;
+      for (const listener of [...listeners]) listener(partitionId);
+    }
+  }
+}

@@ -1,0 +1,105 @@
+// A flush while it is being filled: a stretch of one slab, the columns of its batches, and who waits for them.
+// Not for: when it is sent (front-log.ts) and where its bytes go (layout.ts).
+import { assert } from '../../base/assert.ts';
+import { allocateColumns, type BatchColumns } from '../../metadata/batch-columns.ts';
+import type { AppendItem, AppendOutcome } from './log.ts';
+import type { Slab } from './slab.ts';
+
+/** One call of `append`, answered when its last batch is. */
+export interface AppendRequest {
+  readonly items: readonly AppendItem[];
+  readonly outcomes: AppendOutcome[];
+  /** Items without an outcome. */
+  remaining: number;
+  readonly resolve: (outcomes: readonly AppendOutcome[]) => void;
+}
+
+/** Items `[firstItem, firstItem + count)` of a request are the batches from `firstBatch` on. */
+export interface RequestSpan {
+  readonly request: AppendRequest;
+  readonly firstItem: number;
+  readonly firstBatch: number;
+  count: number;
+}
+
+const FIRST_CAPACITY = 64;
+/** More batches than this make a flush of their own; see groupByPartition. */
+export const MAX_FLUSH_BATCHES = 2 ** 20;
+
+export class OpenFlush {
+  readonly slab: Slab;
+  readonly start: number;
+  readonly startedMs: number;
+  readonly spans: RequestSpan[] = [];
+  #end: number;
+  #count = 0;
+  #capacity = FIRST_CAPACITY;
+  #columns = allocateColumns(FIRST_CAPACITY);
+
+  constructor(slab: Slab, start: number, startedMs: number) {
+    this.slab = slab;
+    this.start = start;
+    this.startedMs = startedMs;
+    this.#end = start;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Where in the slab the next batch goes. */
+  get end(): number {
+    return this.#end;
+  }
+
+  get bytes(): number {
+    return this.#end - this.start;
+  }
+
+  hasRoom(bytes: number): boolean {
+    return this.#end + bytes <= this.slab.bytes.length && this.#count < MAX_FLUSH_BATCHES;
+  }
+
+  /** Copies the batch in: the one copy of its way through the broker. */
+  add(item: AppendItem, request: AppendRequest, itemNumber: number): void {
+    assert(this.hasRoom(item.bytes.length), 'a batch fits the slab it is copied into');
+    if (this.#count === this.#capacity) this.#grow();
+    const n = this.#count;
+    const columns = this.#columns;
+    columns.producerIds[n] = item.producerId;
+    columns.maxTimestamps[n] = item.maxTimestamp;
+    columns.partitionIds[n] = item.partitionId;
+    columns.slabOffsets[n] = this.#end;
+    columns.lengths[n] = item.bytes.length;
+    columns.recordCounts[n] = item.recordCount;
+    columns.lastOffsetDeltas[n] = item.lastOffsetDelta;
+    columns.producerEpochs[n] = item.producerEpoch;
+    columns.baseSequences[n] = item.baseSequence;
+    this.slab.bytes.set(item.bytes, this.#end);
+    this.#end += item.bytes.length;
+    this.#count = n + 1;
+    const span = this.spans.at(-1);
+    if (span?.request === request) span.count += 1;
+    else this.spans.push({ request, firstItem: itemNumber, firstBatch: n, count: 1 });
+  }
+
+  /** The columns with the capacity they are laid out for, to be handed over. */
+  take(): { readonly buffer: ArrayBuffer; readonly capacity: number; readonly count: number } {
+    return {
+      buffer: this.#columns.partitionIds.buffer as ArrayBuffer,
+      capacity: this.#capacity,
+      count: this.#count,
+    };
+  }
+
+  #grow(): void {
+    const before = this.#columns;
+    this.#capacity *= 4;
+    this.#columns = allocateColumns(this.#capacity);
+    for (const [name, column] of Object.entries(before)) {
+      if (name === 'count') continue;
+      const target = this.#columns[name as keyof BatchColumns] as Float64Array;
+      target.set(column as Float64Array);
+    }
+  }
+}

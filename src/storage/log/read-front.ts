@@ -1,0 +1,122 @@
+// A read over many partitions: the tail cache where it reaches, else the cold reader, under one budget of bytes.
+// Kafka's rule: the first partition with data returns at least one batch, whatever the limits (KIP-74).
+import { FloeError } from '../../base/error.ts';
+import { ErrorCode } from '../../protocol/errors.ts';
+import type { ColdReader } from './cold-reader.ts';
+import type { FrontPartitions } from './front-partitions.ts';
+import type {
+  ReadPartitionRequest,
+  ReadPartitionResult,
+  ReadRequest,
+  ReadResult,
+  ReadRun,
+  Watermarks,
+} from './log.ts';
+import type { SlabPool } from './slab.ts';
+import type { TailCache } from './tail.ts';
+
+export interface ReadSources {
+  readonly partitions: FrontPartitions;
+  readonly tail: TailCache;
+  readonly slabs: SlabPool;
+  readonly reader: ColdReader;
+}
+
+interface Batches {
+  readonly runs: readonly ReadRun[];
+  readonly bytes: number;
+  release(): void;
+}
+
+/** Reads; failures of one partition are its error code and touch no other. */
+export async function readFront(request: ReadRequest, sources: ReadSources): Promise<ReadResult> {
+  const partitions: ReadPartitionResult[] = [];
+  const held: Batches[] = [];
+  let taken = 0;
+  for (const wanted of request.partitions) {
+    const marks = sources.partitions.watermarks(wanted.partitionId);
+    const refusal =
+      marks === undefined ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION : rangeError(wanted, marks);
+    if (marks === undefined || refusal !== 0) {
+      partitions.push(result(wanted.partitionId, refusal, marks));
+      continue;
+    }
+    const left = request.maxBytes - taken;
+    const endOffset =
+      request.isolation === 'read_committed' ? marks.lastStableOffset : marks.highWatermark;
+    if (wanted.offset >= endOffset || (taken > 0 && left <= 0)) {
+      partitions.push(result(wanted.partitionId, 0, marks));
+      continue;
+    }
+    const limits = { endOffset, maxBytes: Math.min(wanted.maxBytes, left) };
+    try {
+      const batches =
+        fromTail(wanted, limits, sources) ??
+        (await sources.reader.read({ ...wanted, ...limits, ...pick(request) }));
+      if (taken > 0 && batches.bytes > limits.maxBytes) {
+        batches.release();
+        partitions.push(result(wanted.partitionId, 0, marks));
+        continue;
+      }
+      held.push(batches);
+      taken += batches.bytes;
+      const { runs, bytes } = batches;
+      partitions.push({ ...result(wanted.partitionId, 0, marks), runs, bytes });
+    } catch (caught) {
+      partitions.push(result(wanted.partitionId, readErrorCode(caught), marks));
+    }
+  }
+  return {
+    partitions,
+    release: () => {
+      for (const batches of held.splice(0)) batches.release();
+    },
+  };
+}
+
+function pick({ purpose, signal }: ReadRequest) {
+  return signal === undefined ? { purpose } : { purpose, signal };
+}
+
+function fromTail(
+  { partitionId, offset }: ReadPartitionRequest,
+  limits: { readonly endOffset: number; readonly maxBytes: number },
+  { tail, slabs }: ReadSources,
+): Batches | undefined {
+  const found = tail.read(partitionId, offset, limits);
+  if (found === undefined) return undefined;
+  const { runs, bytes } = found;
+  return {
+    runs,
+    bytes,
+    release: () => {
+      for (const number of found.slabs) slabs.release(number);
+    },
+  };
+}
+
+function rangeError({ offset }: ReadPartitionRequest, marks: Watermarks): number {
+  const inside = offset >= marks.logStartOffset && offset <= marks.highWatermark;
+  return inside ? 0 : ErrorCode.OFFSET_OUT_OF_RANGE;
+}
+
+/** L9: what may pass is retriable; damage is Kafka's storage error, which alarms the operator and not the client. */
+function readErrorCode(caught: unknown): number {
+  const error = FloeError.from(caught);
+  return error.code === 'not-found'
+    ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    : ErrorCode.KAFKA_STORAGE_ERROR;
+}
+
+function result(partitionId: number, errorCode: number, marks?: Watermarks): ReadPartitionResult {
+  return {
+    partitionId,
+    errorCode,
+    highWatermark: marks?.highWatermark ?? -1,
+    lastStableOffset: marks?.lastStableOffset ?? -1,
+    logStartOffset: marks?.logStartOffset ?? -1,
+    runs: [],
+    bytes: 0,
+    abortedTransactions: [],
+  };
+}

@@ -1,0 +1,100 @@
+// Everything that lives in the sequencer's thread, put together in one place: used by sequencer-thread.ts, and as it
+// is by tests and simulation, which have no threads.
+import type { Clock } from '../../base/clock.ts';
+import type { Logger } from '../../base/log.ts';
+import type { SqliteMetadata } from '../../metadata/sqlite/index.ts';
+import type { Disk } from './disk.ts';
+import { DiskSpace } from './disk-space.ts';
+import { recoverFiles } from './recover.ts';
+import { Sequencer } from './sequencer.ts';
+import type { SlabPool } from './slab.ts';
+import { Upkeep } from './upkeep.ts';
+import { WalFiles } from './wal-file.ts';
+
+/** Plain data: crosses the thread's border. */
+export interface SequencerSettings {
+  readonly clusterId: string;
+  readonly fileBytes: number;
+  readonly extendBytes: number;
+  readonly recycleFiles: number;
+  readonly reserveBytes: number;
+  readonly ballastBytes: number;
+  readonly producerExpirationMs: number;
+}
+
+export interface SequencerHostOptions {
+  readonly settings: SequencerSettings;
+  readonly metadata: SqliteMetadata;
+  readonly slabs: SlabPool;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Local WAL; undefined when flushes arrive durable. */
+  readonly disk?: Disk;
+  readonly onSealed?: (objectId: number) => void;
+}
+
+export interface SequencerHost {
+  readonly sequencer: Sequencer;
+  readonly wal?: WalFiles;
+  stop(): Promise<void>;
+}
+
+/** Fronts that retry a commit do so for at most this long. */
+const RETRY_HORIZON_MS = 600_000;
+
+/** Recovers what an earlier life left, then takes flushes. @throws FloeError, the system's errors. */
+export function startSequencer(options: SequencerHostOptions): SequencerHost {
+  const { settings, metadata, slabs, clock, logger, disk } = options;
+  const { clusterId } = settings;
+  const local = disk === undefined ? undefined : startLocal(options, disk);
+  const sequencer = new Sequencer({
+    metadata,
+    clusterId,
+    slabs,
+    clock,
+    logger,
+    ...local,
+    ...pickSealed(options),
+  });
+  const retryHorizonMs = disk === undefined ? RETRY_HORIZON_MS : 0;
+  const { producerExpirationMs } = settings;
+  const upkeep = new Upkeep({ metadata, clock, logger, producerExpirationMs, retryHorizonMs });
+  return {
+    sequencer,
+    ...(local === undefined ? {} : { wal: local.wal }),
+    async stop() {
+      upkeep.stop();
+      await sequencer.stop();
+      while (metadata.log.checkpoint(10_000));
+    },
+  };
+}
+
+function startLocal({ settings, metadata, clock, logger }: SequencerHostOptions, disk: Disk) {
+  const { clusterId, fileBytes, extendBytes, recycleFiles, reserveBytes, ballastBytes } = settings;
+  const firstNumber = Math.max(0, ...metadata.log.files().map((file) => file.generation)) + 1;
+  const wal = new WalFiles({
+    disk,
+    clusterId,
+    fileBytes,
+    extendBytes,
+    recycleFiles,
+    firstNumber,
+    logger,
+  });
+  const recovered = recoverFiles({ log: metadata.log, wal, clusterId, logger });
+  logger.info({ ...recovered, damaged: recovered.damaged.length }, 'write-ahead files recovered');
+  const space = new DiskSpace({
+    disk,
+    clock,
+    logger,
+    reserveBytes,
+    ballastBytes,
+    release: () => wal.dropFree(),
+  });
+  return { wal, space };
+}
+
+function pickSealed({ onSealed }: SequencerHostOptions) {
+  return onSealed === undefined ? {} : { onSealed };
+}

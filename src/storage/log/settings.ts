@@ -1,0 +1,100 @@
+// Settings of the log's write path. Sizes are starting points that were measured on two cores; each says why.
+import { int, long } from '../../base/settings.ts';
+
+const MIB = 1024 * 1024;
+
+export const logSettings = {
+  'log.slab.bytes': long({
+    default: 8 * MIB,
+    min: 64 * 1024,
+    max: 64 * MIB,
+    doc: 'Size of a slab, the shared memory that batches are copied into. The largest batch must fit; on S3 a full slab is one object.',
+  }),
+  'log.slab.count': int({
+    default: 12,
+    min: 3,
+    max: 512,
+    doc: 'Slabs in the fixed pool: those being filled and written, those that readers hold, and the tail cache.',
+  }),
+  'log.tail.bytes': long({
+    default: 40 * MIB,
+    min: 0,
+    doc: 'Newest committed bytes kept in slabs for consumers at the tail. Cut to what the pool can spare.',
+  }),
+  'log.in.flight.bytes': long({
+    default: 24 * MIB,
+    min: 1 * MIB,
+    doc: 'Admitted bytes that are not yet committed. Past it, sockets with Produce pending are not read; nothing is dropped.',
+  }),
+  'log.wal.file.bytes': long({
+    default: 64 * MIB,
+    min: 1 * MIB,
+    max: 1024 * MIB,
+    doc: 'A local write-ahead file is sealed at this size.',
+  }),
+  'log.wal.extend.bytes': long({
+    default: 1 * MIB,
+    min: 4096,
+    doc: 'Small flushes find the file extended this far ahead, so that their sync changes no file size.',
+  }),
+  'log.wal.recycle.files': int({
+    default: 4,
+    min: 0,
+    max: 64,
+    doc: 'Deleted write-ahead files kept for new use: overwriting is cheaper than allocating.',
+  }),
+  'log.disk.reserve.bytes': long({
+    default: 256 * MIB,
+    min: 0,
+    doc: 'Below this much free disk Produce is refused, so that reads, deletes and retention go on.',
+  }),
+  'log.disk.ballast.bytes': long({
+    default: 16 * MIB,
+    min: 0,
+    doc: 'A file of this size is held and released when the disk is full, so that deletions can be recorded.',
+  }),
+  'log.flush.bytes': long({
+    default: 8 * MIB,
+    min: 64 * 1024,
+    doc: 'S3: a flush of this size goes out at once.',
+  }),
+  'log.flush.age.ms': int({
+    default: 250,
+    min: 1,
+    max: 60_000,
+    doc: 'S3: no batch waits longer than this for its flush to start.',
+  }),
+  'log.flush.idle.ms': int({
+    default: 20,
+    min: 0,
+    max: 60_000,
+    doc: 'S3: a flush starts when nothing was appended for this long, if the rate at rest allows.',
+  }),
+  'log.flush.rate': int({
+    default: 4,
+    min: 1,
+    max: 1_000,
+    doc: 'S3: flushes a second that idle gaps may start; each is a PUT that costs money.',
+  }),
+  'log.flush.parallel': int({
+    default: 4,
+    min: 1,
+    max: 64,
+    doc: 'S3: PUTs in flight at once. Commits follow the order of admission whatever order they finish in.',
+  }),
+  'log.put.hedge.ms': int({
+    default: 1_500,
+    min: 10,
+    doc: 'S3: a PUT that takes longer is tried a second time under another key of the same flush.',
+  }),
+  'log.put.give.up.ms': int({
+    default: 30_000,
+    min: 1_000,
+    doc: 'S3: after this long a flush fails its requests with a retriable error and is never committed later.',
+  }),
+  'producer.id.expiration.ms': long({
+    default: 86_400_000,
+    min: 1_000,
+    doc: 'Sequences of a producer that was idle for this long are forgotten, as in Kafka.',
+  }),
+} as const;

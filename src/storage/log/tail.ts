@@ -1,0 +1,305 @@
+// The tail cache: the newest committed batches, still in the slabs they were admitted to. Consumers that keep up
+// never touch a disk. Bounded in bytes; the oldest slab goes as a whole. Batches of a partition lie scattered in
+// arrival order, so a read returns slices of slabs, short ones joined by copying.
+// Not for: what is visible (the caller cuts at the watermark) and older data (cold-reader.ts).
+import { assert } from '../../base/assert.ts';
+import type { BatchColumns } from '../../metadata/batch-columns.ts';
+import type { ReadRun } from './log.ts';
+import type { Slab, SlabPool } from './slab.ts';
+
+/** A committed flush, its accepted batches sorted by (partition, offset). */
+interface FlushTail {
+  readonly slab: Slab;
+  /** True once base offsets and leader epochs are right in the slab. */
+  patched: boolean;
+  readonly partitionIds: Uint32Array;
+  readonly baseOffsets: Float64Array;
+  readonly endOffsets: Float64Array;
+  readonly slabOffsets: Uint32Array;
+  readonly lengths: Uint32Array;
+}
+
+/** A committed flush as it enters the cache. */
+export interface TailFlush {
+  readonly slab: Slab;
+  readonly batches: BatchColumns;
+  readonly order: Uint32Array;
+  readonly errorCodes: Int16Array;
+  readonly duplicates: Uint8Array;
+  readonly baseOffsets: Float64Array;
+  readonly patched: boolean;
+}
+
+/** The entries `[start, end)` of one flush that are of one partition. */
+interface Stretch {
+  readonly flush: FlushTail;
+  readonly start: number;
+  readonly end: number;
+}
+
+interface TailSlab {
+  readonly slab: Slab;
+  readonly flushes: FlushTail[];
+  bytes: number;
+}
+
+export interface TailRead {
+  readonly runs: readonly ReadRun[];
+  readonly bytes: number;
+  /** Slabs that were retained for this read, to be released one by one. */
+  readonly slabs: readonly number[];
+}
+
+/** Slices below this are joined by copying: a socket write of its own costs more. */
+const JOIN_BELOW_BYTES = 4096;
+
+export class TailCache {
+  readonly #pool: SlabPool;
+  readonly #maxBytes: number;
+  readonly #partitions = new Map<number, Stretch[]>();
+  readonly #slabs: TailSlab[] = [];
+  #bytes = 0;
+
+  /** Holds at most `maxBytes` of slabs, counted whole. */
+  constructor(pool: SlabPool, maxBytes: number) {
+    this.#pool = pool;
+    this.#maxBytes = maxBytes;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Adds a committed flush, in commit order; returns what marks it patched later, when it isn't yet. */
+  add(input: TailFlush): () => void {
+    const flush = toTail(input);
+    this.#keep(flush);
+    for (let start = 0; start < flush.partitionIds.length; ) {
+      const partitionId = flush.partitionIds[start]!;
+      let end = start + 1;
+      while (flush.partitionIds[end] === partitionId) end += 1;
+      this.#push(partitionId, { flush, start, end });
+      start = end;
+    }
+    return () => {
+      flush.patched = true;
+    };
+  }
+
+  #keep(flush: FlushTail): void {
+    let held = this.#slabs.at(-1);
+    if (held?.slab !== flush.slab) {
+      this.#pool.retain(flush.slab.number);
+      held = { slab: flush.slab, flushes: [], bytes: this.#pool.slabBytes };
+      this.#slabs.push(held);
+      this.#bytes += held.bytes;
+    }
+    held.flushes.push(flush);
+    while (this.#bytes > this.#maxBytes && this.#slabs.length > 1) this.evictOldest();
+  }
+
+  #push(partitionId: number, stretch: Stretch): void {
+    const stretches = this.#partitions.get(partitionId);
+    if (stretches === undefined) {
+      this.#partitions.set(partitionId, [stretch]);
+      return;
+    }
+    const last = stretches.at(-1);
+    // A hole (a flush that never came here) makes everything before it useless for serial reads.
+    if (last !== undefined && lastOffset(last) !== stretch.flush.baseOffsets[stretch.start])
+      stretches.length = 0;
+    stretches.push(stretch);
+  }
+
+  /** Lets go of the oldest slab. Returns false when none is held but the newest. */
+  evictOldest(): boolean {
+    if (this.#slabs.length <= 1) return false;
+    const { slab, flushes, bytes } = this.#slabs.shift()!;
+    const gone = new Set(flushes);
+    for (const flush of flushes) {
+      for (const partitionId of new Set(flush.partitionIds)) this.#dropFrom(partitionId, gone);
+    }
+    this.#bytes -= bytes;
+    this.#pool.release(slab.number);
+    return true;
+  }
+
+  #dropFrom(partitionId: number, gone: ReadonlySet<FlushTail>): void {
+    const stretches = this.#partitions.get(partitionId);
+    if (stretches === undefined) return;
+    let keep = 0;
+    while (keep < stretches.length && gone.has(stretches[keep]!.flush)) keep += 1;
+    if (keep === stretches.length) this.#partitions.delete(partitionId);
+    else if (keep > 0) stretches.splice(0, keep);
+  }
+
+  /** Ends a deleted partition. */
+  removePartition(partitionId: number): void {
+    this.#partitions.delete(partitionId);
+  }
+
+  /** First offset of the partition held here, Infinity when there is none. */
+  firstOffset(partitionId: number): number {
+    const first = this.#partitions.get(partitionId)?.[0];
+    return first === undefined ? Infinity : first.flush.baseOffsets[first.start]!;
+  }
+
+  /**
+   * Batches from the one that holds `offset` on, up to `endOffset` and about `maxBytes` (at least one batch).
+   * Undefined when the cache doesn't hold `offset`.
+   */
+  read(
+    partitionId: number,
+    offset: number,
+    limits: { readonly endOffset: number; readonly maxBytes: number },
+  ): TailRead | undefined {
+    const stretches = this.#partitions.get(partitionId);
+    if (stretches === undefined || offset < this.firstOffset(partitionId)) return undefined;
+    const collector = new Collector(this.#pool, limits.maxBytes);
+    for (let s = stretchOf(stretches, offset); s < stretches.length; s += 1) {
+      const { flush, start, end } = stretches[s]!;
+      for (let n = entryOf(flush, start, end, offset); n < end; n += 1) {
+        if (flush.baseOffsets[n]! >= limits.endOffset || !collector.add(flush, n))
+          return collector.finish();
+      }
+    }
+    return collector.finish();
+  }
+
+  /** Releases every slab. */
+  clear(): void {
+    this.#partitions.clear();
+    for (const { slab } of this.#slabs.splice(0)) this.#pool.release(slab.number);
+    this.#bytes = 0;
+  }
+}
+
+/** Turns batches into as few runs as they allow, holding the slabs that runs point into. */
+class Collector {
+  readonly #pool: SlabPool;
+  readonly #maxBytes: number;
+  readonly #runs: ReadRun[] = [];
+  readonly #slabs: number[] = [];
+  #bytes = 0;
+  /** The slice that grows while batches are adjacent in the slab. */
+  #flush: FlushTail | undefined;
+  #from = 0;
+  #to = 0;
+  #baseOffset = 0;
+  #nextOffset = 0;
+  /** Short slices that wait to be joined. */
+  #short: Uint8Array[] = [];
+  #shortBytes = 0;
+  #shortBase = 0;
+  #shortPatched = true;
+
+  constructor(pool: SlabPool, maxBytes: number) {
+    this.#pool = pool;
+    this.#maxBytes = maxBytes;
+  }
+
+  add(flush: FlushTail, n: number): boolean {
+    const length = flush.lengths[n]!;
+    if (this.#bytes > 0 && this.#bytes + length > this.#maxBytes) return false;
+    const at = flush.slabOffsets[n]!;
+    this.#bytes += length;
+    if (this.#flush !== flush || this.#to !== at) {
+      this.#close();
+      this.#flush = flush;
+      this.#from = at;
+      this.#to = at;
+      this.#baseOffset = flush.baseOffsets[n]!;
+    }
+    this.#to += length;
+    this.#nextOffset = flush.endOffsets[n]!;
+    return true;
+  }
+
+  #close(): void {
+    const flush = this.#flush;
+    if (flush === undefined) return;
+    this.#flush = undefined;
+    const slice = flush.slab.bytes.subarray(this.#from, this.#to);
+    if (slice.length < JOIN_BELOW_BYTES) {
+      if (this.#short.length > 0 && this.#shortPatched !== flush.patched) this.#joinShort();
+      if (this.#short.length === 0) this.#shortBase = this.#baseOffset;
+      this.#shortPatched = flush.patched;
+      this.#short.push(slice);
+      this.#shortBytes += slice.length;
+      return;
+    }
+    this.#joinShort();
+    if (!this.#slabs.includes(flush.slab.number)) {
+      this.#pool.retain(flush.slab.number);
+      this.#slabs.push(flush.slab.number);
+    }
+    this.#runs.push({ baseOffset: this.#baseOffset, bytes: slice, patched: flush.patched });
+  }
+
+  #joinShort(): void {
+    if (this.#short.length === 0) return;
+    const bytes = Buffer.concat(this.#short, this.#shortBytes);
+    this.#runs.push({ baseOffset: this.#shortBase, bytes, patched: this.#shortPatched });
+    this.#short = [];
+    this.#shortBytes = 0;
+  }
+
+  finish(): TailRead {
+    this.#close();
+    this.#joinShort();
+    assert(this.#bytes === 0 || this.#nextOffset > 0, 'L4: a read that returns batches advances');
+    return { runs: this.#runs, bytes: this.#bytes, slabs: this.#slabs };
+  }
+}
+
+function toTail(input: TailFlush): FlushTail {
+  const { batches, order, errorCodes, duplicates } = input;
+  const kept = order.filter((n) => errorCodes[n] === 0 && duplicates[n] === 0);
+  const count = kept.length;
+  const flush: FlushTail = {
+    slab: input.slab,
+    patched: input.patched,
+    partitionIds: new Uint32Array(count),
+    baseOffsets: new Float64Array(count),
+    endOffsets: new Float64Array(count),
+    slabOffsets: new Uint32Array(count),
+    lengths: new Uint32Array(count),
+  };
+  for (let to = 0; to < count; to += 1) {
+    const n = kept[to]!;
+    flush.partitionIds[to] = batches.partitionIds[n]!;
+    flush.baseOffsets[to] = input.baseOffsets[n]!;
+    flush.endOffsets[to] = input.baseOffsets[n]! + batches.lastOffsetDeltas[n]! + 1;
+    flush.slabOffsets[to] = batches.slabOffsets[n]!;
+    flush.lengths[to] = batches.lengths[n]!;
+  }
+  return flush;
+}
+
+function lastOffset({ flush, end }: Stretch): number {
+  return flush.endOffsets[end - 1]!;
+}
+
+/** The first stretch that ends above `offset`. */
+function stretchOf(stretches: readonly Stretch[], offset: number): number {
+  let low = 0;
+  let high = stretches.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (lastOffset(stretches[middle]!) > offset) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** The first entry of `[start, end)` that ends above `offset`. */
+function entryOf(flush: FlushTail, start: number, end: number, offset: number): number {
+  let low = start;
+  let high = end;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (flush.endOffsets[middle]! > offset) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
