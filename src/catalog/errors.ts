@@ -1,0 +1,85 @@
+// Errors of the catalog: FloeErrors whose `details.type` is the exception name that REST clients know.
+// Source: Iceberg REST OpenAPI, IcebergErrorResponse and its examples.
+import { type ErrorCode, FloeError } from '../base/error.ts';
+
+export type ExceptionType =
+  | 'NoSuchNamespaceException'
+  | 'NoSuchTableException'
+  | 'NoSuchViewException'
+  | 'AlreadyExistsException'
+  | 'NamespaceNotEmptyException'
+  | 'CommitFailedException'
+  | 'CommitStateUnknownException'
+  | 'BadRequestException'
+  | 'UnprocessableEntityException'
+  | 'UnsupportedOperationException'
+  | 'NotAuthorizedException'
+  | 'ForbiddenException'
+  | 'ServiceUnavailableException'
+  | 'InternalServerError'
+  | 'NotFoundException';
+
+const STATUS: Readonly<Record<ExceptionType, number>> = {
+  BadRequestException: 400,
+  NotAuthorizedException: 401,
+  ForbiddenException: 403,
+  NoSuchNamespaceException: 404,
+  NoSuchTableException: 404,
+  NoSuchViewException: 404,
+  NotFoundException: 404,
+  UnsupportedOperationException: 406,
+  AlreadyExistsException: 409,
+  NamespaceNotEmptyException: 409,
+  CommitFailedException: 409,
+  UnprocessableEntityException: 422,
+  InternalServerError: 500,
+  CommitStateUnknownException: 500,
+  ServiceUnavailableException: 503,
+};
+
+const BY_CODE: Readonly<Record<ErrorCode, ExceptionType>> = {
+  invalid: 'BadRequestException',
+  'not-found': 'NotFoundException',
+  conflict: 'CommitFailedException',
+  unavailable: 'ServiceUnavailableException',
+  timeout: 'CommitStateUnknownException',
+  exhausted: 'ServiceUnavailableException',
+  corrupt: 'InternalServerError',
+  unauthorized: 'ForbiddenException',
+  unsupported: 'BadRequestException',
+  cancelled: 'ServiceUnavailableException',
+  internal: 'InternalServerError',
+};
+
+export interface CatalogErrorBody {
+  readonly error: {
+    readonly message: string;
+    readonly type: ExceptionType;
+    readonly code: number;
+  };
+}
+
+/** What a client gets for anything that was thrown. */
+export function errorBody(caught: unknown): CatalogErrorBody {
+  const error = FloeError.from(caught);
+  const type = exceptionType(error);
+  return { error: { message: error.message, type, code: STATUS[type] } };
+}
+
+function exceptionType(error: FloeError): ExceptionType {
+  const { type, thing, reason } = error.details;
+  if (typeof type === 'string' && Object.hasOwn(STATUS, type)) return type as ExceptionType;
+  // Errors of the pointers (metadata/catalog.ts) say which thing they are about.
+  if (error.code === 'not-found' && thing === 'namespace') return 'NoSuchNamespaceException';
+  if (error.code === 'not-found' && thing === 'table') return 'NoSuchTableException';
+  if (error.code === 'conflict' && thing !== undefined) {
+    if (reason === 'not-empty') return 'NamespaceNotEmptyException';
+    return reason === 'moved' ? 'CommitFailedException' : 'AlreadyExistsException';
+  }
+  return BY_CODE[error.code];
+}
+
+/** An error with the exception name that REST clients act on. */
+export function catalogError(code: ErrorCode, type: ExceptionType, message: string): FloeError {
+  return new FloeError(code, message, { details: { type } });
+}

@@ -1,0 +1,12 @@
+// The catalog's public face: the contract, the embedded implementation, its HTTP routes.
+export * from './catalog.ts';
+export {
+  EmbeddedCatalog,
+  type EmbeddedCatalogOptions,
+  type StoredTable,
+  type TableRequest,
+} from './embedded.ts';
+export type { S3Access } from './http/config.ts';
+export { type CatalogRoutesOptions, catalogRoutes, createCatalogServer } from './http/routes.ts';
+export { catalogSettings } from './settings.ts';
+export { Warehouse } from './warehouse.ts';

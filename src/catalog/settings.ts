@@ -1,0 +1,25 @@
+// Settings of the embedded catalog.
+import { bool, int, long } from '../base/settings.ts';
+
+export const catalogSettings = {
+  'catalog.vend.credentials': bool({
+    default: false,
+    doc: 'Hand the S3 keys of this process to every client that loads a table. Off: clients bring their own keys.',
+  }),
+  'catalog.metadata.cache.bytes': long({
+    default: 32 * 1024 * 1024,
+    min: 0,
+    doc: 'Metadata files kept parsed, by the length of their text. They never change, so nothing is ever stale.',
+  }),
+  'catalog.commit.attempts': int({
+    default: 8,
+    min: 1,
+    max: 100,
+    doc: 'Attempts of a commit whose requirements still hold but whose table moved meanwhile, before it answers 409.',
+  }),
+  'catalog.max.request.bytes': long({
+    default: 32 * 1024 * 1024,
+    min: 1024,
+    doc: 'Longest request body. A schema of 10,000 columns takes about 1 MiB.',
+  }),
+};

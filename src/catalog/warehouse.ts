@@ -1,0 +1,81 @@
+// The warehouse: where tables lie in an object store, and the one place that turns their absolute URIs into keys.
+// A URI outside it is refused, so that no metadata, whoever wrote it, makes us read or delete anything else.
+import { FloeError, isFloeError } from '../base/error.ts';
+import type { FileReader } from '../formats/iceberg/index.ts';
+import { keyOfUri, objectUri } from '../storage/objects/keys.ts';
+import type { ObjectInfo, ObjectStore } from '../storage/objects/object-store.ts';
+
+/** Keys given to one delete call. */
+const DELETE_BATCH = 1000;
+
+export class Warehouse implements FileReader {
+  readonly #store: ObjectStore;
+  readonly #prefix: string;
+  /** Absolute URI without trailing slash: `file:///dir/warehouse`, `s3://bucket/prefix`. */
+  readonly uri: string;
+
+  /** `prefix`: the keys that are the warehouse, '' for the whole store; else it ends with `/`. */
+  constructor(store: ObjectStore, prefix = '') {
+    if (prefix !== '' && !prefix.endsWith('/'))
+      throw new FloeError('invalid', `warehouse prefix "${prefix}" must end with /`);
+    this.#store = store;
+    this.#prefix = prefix;
+    this.uri = prefix === '' ? store.uri : objectUri(store, prefix.slice(0, -1));
+  }
+
+  /** @throws FloeError `invalid` for a URI outside the warehouse. */
+  keyOf(uri: string): string {
+    const key = this.#keyOf(canonical(uri));
+    if (key === undefined) {
+      throw new FloeError('invalid', `${uri} lies outside the warehouse ${this.uri}`);
+    }
+    return key;
+  }
+
+  /** Does the URI lie in the warehouse? */
+  holds(uri: string): boolean {
+    return this.#keyOf(canonical(uri)) !== undefined;
+  }
+
+  #keyOf(uri: string): string | undefined {
+    const key = keyOfUri(this.#store, uri);
+    if (key === undefined || !key.startsWith(this.#prefix)) return undefined;
+    // The store refuses such keys too; here they could leave the prefix.
+    return key.split('/').includes('..') ? undefined : key;
+  }
+
+  read(uri: string): Promise<Uint8Array> {
+    return this.#store.get(this.keyOf(uri));
+  }
+
+  /** Fails with `conflict` when the file exists: our files are written once. */
+  async write(uri: string, bytes: Uint8Array): Promise<void> {
+    await this.#store.put(this.keyOf(uri), bytes, { ifNoneMatch: true });
+  }
+
+  async exists(uri: string): Promise<boolean> {
+    return (await this.#store.head(this.keyOf(uri))) !== undefined;
+  }
+
+  /** Files outside the warehouse are left alone. */
+  async delete(uris: Iterable<string>): Promise<void> {
+    const keys = [...uris].filter((uri) => this.holds(uri)).map((uri) => this.keyOf(uri));
+    for (let from = 0; from < keys.length; from += DELETE_BATCH)
+      await this.#store.delete(keys.slice(from, from + DELETE_BATCH));
+  }
+
+  /** Files below a folder of the warehouse, as URIs. */
+  async *list(folder: string): AsyncIterable<ObjectInfo & { readonly uri: string }> {
+    const prefix = `${this.keyOf(folder)}/`;
+    for await (const info of this.#store.list(prefix))
+      yield { ...info, uri: objectUri(this.#store, info.key) };
+  }
+}
+
+/** `file:/dir` and `file:///dir` are the same; `s3a://` is how Hadoop says `s3://`. */
+function canonical(uri: string): string {
+  return uri.replace(/^file:\/(?!\/)/, 'file:///').replace(/^s3[an]:\/\//, 's3://');
+}
+
+/** True for "the file isn't there". */
+export const isMissing = (caught: unknown) => isFloeError(caught, 'not-found');
