@@ -80,8 +80,7 @@ export interface Stage extends Omit<StageRequest, 'epoch'> {
 
 /**
  * `staged`; `duplicate` when this stage, or one of the same ranges, is there already (the newcomer's files
- * are its own to drop if the id differs); `refused` when a range doesn't start at the staged end, or epoch
- * or generation moved on: read again from `positions`.
+ * XX: read again from `positions`.
  */
 export type StageOutcome =
   | { readonly kind: 'staged'; readonly sequence: number }
@@ -166,5 +165,10 @@ export interface TablesMetadata {
   addIntents(intents: readonly Intent[]): Promise<void>;
   /** Oldest first, created before `beforeMs`. */
   intents(beforeMs: number, limit: number): Promise<readonly Intent[]>;
+  /**
+   * Takes intents for sweeping: a stage that names one of them is refused from now on, so whoever is second loses.
+   * @returns those that were still there.
+   */
+  claimIntents(prefixes: readonly string[]): Promise<readonly string[]>;
   dropIntents(prefixes: readonly string[]): Promise<void>;
 }

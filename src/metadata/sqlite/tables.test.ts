@@ -20,6 +20,7 @@ beforeEach(async () => {
   ]);
 });
 
+/** Stages without files: those need intents first. */
 function stage(overrides: Partial<StageRequest> & { from?: number; to?: number } = {}) {
   const { from = 0, to = 10, ...rest } = overrides;
   return {
@@ -36,11 +37,17 @@ function stage(overrides: Partial<StageRequest> & { from?: number; to?: number }
     deadLetters: 0,
     skipped: 0,
     bytes: 100,
-    filePrefixes: [`data/stage-${from}-${to}`],
+    filePrefixes: [],
     payload: '{}',
     nowMs: 2,
     ...rest,
   } satisfies StageRequest;
+}
+
+async function stageWithFiles(from: number, to: number) {
+  const filePrefixes = [`data/stage-${from}-${to}`];
+  await tables.addIntents([{ prefix: filePrefixes[0]!, topicId, createdMs: 1 }]);
+  expect(await tables.stage(stage({ from, to, filePrefixes }))).toMatchObject({ kind: 'staged' });
 }
 
 test('T1: stages chain by compare-and-set, and the same range twice is one', async () => {
@@ -122,8 +129,8 @@ test('committed stages leave and move the committed position', async () => {
 });
 
 test('rewinding voids the stages; only files never sent in a commit are swept', async () => {
-  await tables.stage(stage());
-  await tables.stage(stage({ from: 10, to: 20 }));
+  await stageWithFiles(0, 10);
+  await stageWithFiles(10, 20);
   const [first] = await tables.stages(topicId, 10);
   await tables.markAttempted(topicId, 1, [first!.sequence]);
   const record = await tables.rewind(topicId, 1, {
@@ -141,7 +148,7 @@ test('rewinding voids the stages; only files never sent in a commit are swept', 
 });
 
 test('deleting the topic ends its stages; their files are left to the sweep', async () => {
-  await tables.stage(stage());
+  await stageWithFiles(0, 10);
   await topics.delete(topicId);
   expect(await tables.list()).toEqual([]);
   expect(await tables.stages(topicId, 10)).toEqual([]);
@@ -152,10 +159,19 @@ test('deleting the topic ends its stages; their files are left to the sweep', as
 });
 
 test('M2: intents are there before the files and end with the stage', async () => {
-  await tables.addIntents([{ prefix: 'data/stage-0-10', topicId, createdMs: 1 }]);
+  const filePrefixes = ['data/stage-0-10'];
+  expect(await tables.stage(stage({ filePrefixes }))).toMatchObject({ kind: 'refused' });
+  await tables.addIntents([{ prefix: filePrefixes[0]!, topicId, createdMs: 1 }]);
   expect(await tables.intents(2, 10)).toHaveLength(1);
-  await tables.stage(stage());
+  expect(await tables.stage(stage({ filePrefixes }))).toMatchObject({ kind: 'staged' });
   expect(await tables.intents(2, 10)).toEqual([]);
+});
+
+test('M2: a stage whose files are being swept is refused', async () => {
+  const filePrefixes = ['data/stage-0-10'];
+  await tables.addIntents([{ prefix: filePrefixes[0]!, topicId, createdMs: 1 }]);
+  expect(await tables.claimIntents([...filePrefixes, 'data/other'])).toEqual(filePrefixes);
+  expect(await tables.stage(stage({ filePrefixes }))).toMatchObject({ kind: 'refused' });
 });
 
 test('offsets lost to retention are counted', async () => {

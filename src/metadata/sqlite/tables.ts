@@ -36,7 +36,8 @@ export const tablesMigrations: readonly Migration[] = [
         attempted INTEGER NOT NULL, head TEXT NOT NULL, payload TEXT NOT NULL) STRICT;
       CREATE INDEX table_stages_by_topic ON table_stages (topic_id, sequence);
       CREATE TABLE table_intents (
-        prefix TEXT PRIMARY KEY, topic_id TEXT NOT NULL, created_ms INTEGER NOT NULL)
+        prefix TEXT PRIMARY KEY, topic_id TEXT NOT NULL, created_ms INTEGER NOT NULL,
+        sweeping INTEGER NOT NULL DEFAULT 0)
         STRICT, WITHOUT ROWID;
       CREATE INDEX table_intents_by_age ON table_intents (created_ms);`,
   },
@@ -169,7 +170,7 @@ export class SqliteTables implements TablesMetadata {
       const position = positions.find((other) => other.partition === partition);
       return position !== undefined && position.stagedEnd === start && end > start;
     });
-    if (!current || !chains) {
+    if (!current || !chains || !this.#hasIntents(request.filePrefixes)) {
       const twin = current ? this.#twin(request) : undefined;
       if (twin !== undefined) return { kind: 'duplicate', stageId: twin };
       return { kind: 'refused', positions };
@@ -315,6 +316,19 @@ export class SqliteTables implements TablesMetadata {
     }));
   }
 
+  async claimIntents(prefixes: readonly string[]): Promise<readonly string[]> {
+    return this.#db.transaction(() => {
+      const claim = this.#db.prepare('UPDATE table_intents SET sweeping = 1 WHERE prefix = ?');
+      return prefixes.filter((prefix) => claim.run(prefix).changes > 0);
+    });
+  }
+
+  /** M2: names are recorded before files are written, and a stage is in time only while they still are. */
+  #hasIntents(prefixes: readonly string[]): boolean {
+    const find = this.#db.prepare('SELECT 1 FROM table_intents WHERE prefix = ? AND sweeping = 0');
+    return prefixes.every((prefix) => find.get(prefix) !== undefined);
+  }
+
   async dropIntents(prefixes: readonly string[]): Promise<void> {
     this.#db.transaction(() => this.#dropIntents(prefixes));
   }
@@ -326,7 +340,9 @@ export class SqliteTables implements TablesMetadata {
 
   #addIntent({ prefix, topicId, createdMs }: Intent): void {
     this.#db
-      .prepare('INSERT INTO table_intents VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
+      .prepare(
+        'INSERT INTO table_intents (prefix, topic_id, created_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+      )
       .run(prefix, topicId, createdMs);
   }
 
