@@ -55,7 +55,8 @@ function rawBlock(bytes: Uint8Array, limit: number): Uint8Array {
   if (claimed > bytes.length * MAX_RATIO + 64) throw unreadable('snappy', 'the length is a lie');
   new Output(limit).reserve(claimed);
   try {
-    return uncompressSync(asBuffer(bytes)) as Buffer;
+    // A copy out of the library is cheaper than an external buffer, whose memory waits for the collector.
+    return uncompressSync(asBuffer(bytes), { copyOutputData: true }) as Buffer;
   } catch (caught) {
     throw unreadable('snappy', caught);
   }
