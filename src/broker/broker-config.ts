@@ -1,7 +1,7 @@
 // The broker's settings in force: resolved at start, overlaid by what AlterConfigs changed since
 // (one broker's over the whole cluster's), as in Kafka. Most settings are fixed at start; DYNAMIC lists the others.
 import { FloeError } from '../base/error.ts';
-import { findSetting, parseSetting } from '../base/settings.ts';
+import { findSetting, parseSetting, type Setting } from '../base/settings.ts';
 import type { TopicsMetadata } from '../metadata/topics.ts';
 import { type BrokerSettings, brokerSettings } from './settings.ts';
 
@@ -38,8 +38,24 @@ export interface ConfigLayer {
   readonly value: string;
 }
 
+/** A setting of another part of Floe, shown by DescribeConfigs and fixed while running. */
+export interface ShownSetting {
+  readonly name: string;
+  readonly setting: Setting<unknown>;
+  /** As text. */
+  readonly value: string;
+}
+
+export interface BrokerConfigOptions {
+  readonly settings: BrokerSettings;
+  readonly nodeId: number;
+  readonly store: TopicsMetadata;
+  readonly others?: readonly ShownSetting[];
+}
+
 export class BrokerConfig {
   readonly nodeId: number;
+  readonly others: readonly ShownSetting[];
   readonly #static: BrokerSettings;
   readonly #store: TopicsMetadata;
   readonly #listeners = new Set<() => void>();
@@ -47,19 +63,17 @@ export class BrokerConfig {
   #own: Overrides = {};
   #values: BrokerSettings;
 
-  private constructor(settings: BrokerSettings, nodeId: number, store: TopicsMetadata) {
+  private constructor({ settings, nodeId, store, others }: BrokerConfigOptions) {
     this.nodeId = nodeId;
+    this.others = others ?? [];
     this.#static = settings;
     this.#store = store;
     this.#values = settings;
   }
 
-  static async load(
-    settings: BrokerSettings,
-    nodeId: number,
-    store: TopicsMetadata,
-  ): Promise<BrokerConfig> {
-    const config = new BrokerConfig(settings, nodeId, store);
+  static async load(options: BrokerConfigOptions): Promise<BrokerConfig> {
+    const { store, nodeId } = options;
+    const config = new BrokerConfig(options);
     config.#cluster = await store.brokerConfig('');
     config.#own = await store.brokerConfig(String(nodeId));
     config.#refresh();

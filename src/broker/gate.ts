@@ -63,10 +63,12 @@ export class Gate {
     this.#waiting.delete(action);
   }
 
+  /** Calls back whoever waits, in order, while there is room: one that has nothing to do leaves it to the next. */
   #wake(): void {
-    if (this.#waiting.size === 0 || !this.open || !this.hasRoom) return;
-    const [first] = this.#waiting;
-    this.#waiting.delete(first!);
-    first!();
+    for (const action of [...this.#waiting]) {
+      if (!this.open || !this.hasRoom) return;
+      this.#waiting.delete(action);
+      action();
+    }
   }
 }

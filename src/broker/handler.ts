@@ -30,7 +30,6 @@ export interface ClientConnection {
 }
 
 export interface RequestContext {
-  readonly apiKey: number;
   readonly apiVersion: number;
   readonly clientId: string | null;
   readonly connection: ClientConnection;
@@ -61,8 +60,10 @@ export interface Handler<A extends AnyApi> {
    * returns, so that the frame need not be copied. Strings and numbers are always copies.
    */
   readonly inPlace?: true;
+  /** True where replies may be as large as memory allows to read: few may be unsent at a time. */
+  readonly bulky?: true;
   /** True where a request may wait by design (long poll, join): it is no slow request then. */
-  readonly waits?: boolean;
+  readonly waits?: true;
   handle(
     request: RequestOf<A>,
     context: RequestContext,

@@ -8,6 +8,7 @@ import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { Log } from '../storage/log/log.ts';
 import type { BrokerConfig } from './broker-config.ts';
 import type { FetchSessions } from './fetch-sessions.ts';
+import type { WaitCount } from './fetch-wait.ts';
 import type { Router } from './router.ts';
 import type { TopicConfigs } from './topic-configs.ts';
 
@@ -21,6 +22,8 @@ export interface ClusterView {
   readonly clusterId: string;
   readonly nodeId: number;
   readonly rack: string | null;
+  /** Where the log lies, as DescribeLogDirs shows it: a path or a URI. */
+  readonly logDirectory: string;
   /** The advertised address of the listener a client came by. */
   endpoint(listener: string): Endpoint;
 }
@@ -33,6 +36,7 @@ export interface BrokerServices {
   readonly topicConfigs: TopicConfigs;
   readonly cluster: ClusterView;
   readonly fetchSessions: FetchSessions;
+  readonly fetchWaits: WaitCount;
   readonly router: Router;
   readonly clock: Clock;
   readonly prng: Prng;

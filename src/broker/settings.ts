@@ -3,6 +3,7 @@
 // the few that may change while running do so through BrokerConfig.
 import { FloeError } from '../base/error.ts';
 import { bool, int, list, long, oneOf, type Setting, text, type Values } from '../base/settings.ts';
+import { protocolSettings } from '../protocol/settings.ts';
 
 /** Kafka's Long.MAX_VALUE, as near as a number gets: means "no limit". */
 export const LONG_MAX = 2 ** 63;
@@ -155,11 +156,7 @@ export const brokerSettings = {
     min: 1,
     doc: 'Most connections from one address.',
   }),
-  'socket.request.max.bytes': int({
-    default: 100 * MIB,
-    min: 1_024,
-    doc: 'Largest request; a longer frame closes the connection.',
-  }),
+  ...protocolSettings,
   'queued.max.requests': int({
     default: 500,
     min: 1,

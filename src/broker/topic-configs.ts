@@ -151,8 +151,8 @@ export interface TopicConfigExtension {
 /** What admission needs to know of a topic. */
 export interface TopicPolicy {
   readonly maxMessageBytes: number;
-  readonly logAppendTime: boolean;
-  readonly compacted: boolean;
+  readonly timestampType: 'CreateTime' | 'LogAppendTime';
+  readonly keysRequired: boolean;
   readonly timestampBeforeMaxMs: number;
   readonly timestampAfterMaxMs: number;
 }
@@ -247,8 +247,8 @@ export class TopicConfigs {
       >;
     return {
       maxMessageBytes: value('max.message.bytes'),
-      logAppendTime: value('message.timestamp.type') === 'LogAppendTime',
-      compacted: value('cleanup.policy').includes('compact'),
+      timestampType: value('message.timestamp.type'),
+      keysRequired: value('cleanup.policy').includes('compact'),
       timestampBeforeMaxMs: value('message.timestamp.before.max.ms'),
       timestampAfterMaxMs: value('message.timestamp.after.max.ms'),
     };

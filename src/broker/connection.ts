@@ -1,0 +1,486 @@
+// One client connection, sans I/O: frames in, requests worked on concurrently, replies out in order of arrival.
+// Requests start in order of arrival, so Produce is admitted in it; what can't start yet waits here, uncopied
+// only where it need not wait, and while anything waits the socket isn't read. Not for: sockets (server.ts).
+//
+// When a request may not start yet:
+// - the connection has `connection.max.requests` under way, or its client hasn't read earlier replies
+// - `queued.max.requests` of all connections are under way
+// - it is a Produce and the log is congested; other connections go on, so groups don't rebalance meanwhile
+import { AssertionError, assert } from '../base/assert.ts';
+import { FloeError } from '../base/error.ts';
+import type { BufferPool } from './buffer-pool.ts';
+import { kafkaCodeOf } from './failures.ts';
+import { FrameReceiver } from './frame-receiver.ts';
+import type { Gate } from './gate.ts';
+import {
+  type AnyHandler,
+  type ClientConnection,
+  HANG_UP,
+  NO_REPLY,
+  type RequestContext,
+} from './handler.ts';
+import { unsupportedVersionReply } from './handlers/18-api-versions.ts';
+import { Outbox } from './outbox.ts';
+import { decodeBody, encodeReply, type OpenedRequest, openFrame, peekApiKey } from './request.ts';
+import type { RequestStats } from './request-stats.ts';
+import type { BrokerServices } from './services.ts';
+import type { Wire } from './wire.ts';
+
+const PRODUCE_KEY = 0;
+
+/** Replies of this kind may be as large as fetch.max.bytes: so many may be unsent before the next is begun. */
+const MAX_UNSENT_BULKY = 2;
+
+/** What all connections of a broker share. */
+export interface ConnectionShared {
+  readonly services: BrokerServices;
+  readonly gate: Gate;
+  readonly pool: BufferPool;
+  readonly landing: Buffer;
+  readonly stats: RequestStats;
+  /** A bug was met: the process must not go on. */
+  crash(error: AssertionError): void;
+}
+
+export interface ConnectionOptions {
+  readonly shared: ConnectionShared;
+  readonly wire: Wire;
+  readonly id: number;
+  readonly listener: string;
+  /** The connection is over; called once. */
+  onClosed(): void;
+}
+
+/** A request from its start until its reply is out. */
+class Slot implements RequestContext {
+  readonly connection: ClientConnection;
+  readonly services: BrokerServices;
+  readonly request: OpenedRequest;
+  readonly receivedMs: number;
+  startedMs = 0;
+  repliedMs = 0;
+  state: 'working' | 'replied' | 'silent' | 'hang-up' = 'working';
+  pieces: readonly Uint8Array[] = [];
+  bytes = 0;
+  #afterSend: (() => void)[] | undefined;
+  readonly #stats: RequestStats;
+
+  constructor(options: {
+    readonly connection: ClientConnection;
+    readonly shared: ConnectionShared;
+    readonly request: OpenedRequest;
+    readonly receivedMs: number;
+  }) {
+    this.connection = options.connection;
+    this.services = options.shared.services;
+    this.#stats = options.shared.stats;
+    this.request = options.request;
+    this.receivedMs = options.receivedMs;
+  }
+
+  get handler(): AnyHandler {
+    return this.request.handler;
+  }
+
+  get apiVersion(): number {
+    return this.request.envelope.version;
+  }
+
+  get clientId(): string | null {
+    return this.request.envelope.clientId;
+  }
+
+  afterSend(action: () => void): void {
+    (this.#afterSend ??= []).push(action);
+  }
+
+  countError(code: number): void {
+    this.#stats.error(this.handler.api.name, code);
+  }
+
+  /** Frees what the reply pinned. */
+  finish(): void {
+    const actions = this.#afterSend;
+    this.#afterSend = undefined;
+    this.pieces = [];
+    if (actions !== undefined) for (const action of actions) action();
+  }
+}
+
+interface WaitingFrame {
+  readonly frame: Buffer;
+  readonly receivedMs: number;
+}
+
+export class Connection implements ClientConnection {
+  readonly id: number;
+  readonly listener: string;
+  readonly remoteAddress: string;
+  client = { name: '', version: '' };
+  readonly #options: ConnectionOptions;
+  readonly #shared: ConnectionShared;
+  readonly #wire: Wire;
+  readonly #outbox: Outbox;
+  readonly #receiver: FrameReceiver;
+  readonly #abort = new AbortController();
+  /** Requests under way or replied behind one that isn't, in order of arrival. */
+  readonly #slots: Slot[] = [];
+  /** Frames that may not start yet. */
+  readonly #waiting: WaitingFrame[] = [];
+  /** Bytes of replies made and not yet taken by the kernel, and how many bulky ones. */
+  #unsentBytes = 0;
+  #unsentBulky = 0;
+  #paused = false;
+  #waitsForRelief = false;
+  /** No further request is started: the peer sent garbage, or the broker stops. */
+  #ending = false;
+  #hungUp = false;
+  #ended = false;
+  #closed = false;
+  #starting = false;
+  #lastProgressMs: number;
+  readonly #drained: (() => void)[] = [];
+  /** One function for the connection's life: the gate tells waiters apart by it. */
+  readonly #pump = () => this.#startWaiting();
+
+  constructor(options: ConnectionOptions) {
+    const { shared, wire } = options;
+    this.#options = options;
+    this.#shared = shared;
+    this.#wire = wire;
+    this.id = options.id;
+    this.listener = options.listener;
+    this.remoteAddress = wire.remoteAddress;
+    this.#lastProgressMs = shared.services.clock.monotonic();
+    this.#outbox = new Outbox(wire, () => this.#sentSome());
+    this.#receiver = new FrameReceiver({
+      landing: shared.landing,
+      pool: shared.pool,
+      gate: shared.gate,
+      maxFrameBytes: shared.services.config.values['socket.request.max.bytes'],
+      onFrame: (frame) => this.#arrived(frame),
+      onNoRoom: () => this.#pauseForRoom(),
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** Where the socket should read into next. */
+  target(): Buffer {
+    return this.#receiver.target();
+  }
+
+  /** Bytes arrived: see FrameReceiver. */
+  received(buffer: Buffer, length: number): void {
+    if (this.#ending) return;
+    this.#lastProgressMs = this.#now();
+    try {
+      this.#receiver.received(buffer, length);
+    } catch (caught) {
+      this.#refuse(caught);
+    }
+    this.#readOrPause();
+  }
+
+  /** The socket is gone. Requests under way run to their end; nobody hears of it. */
+  closed(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#ending = true;
+    this.#abort.abort(new FloeError('cancelled', 'the client is gone'));
+    this.#receiver.close();
+    this.#shared.gate.forget(this.#pump);
+    this.#waiting.length = 0;
+    this.#outbox.close();
+    this.#sendReplies();
+    for (const action of this.#drained.splice(0)) action();
+    this.#options.onClosed();
+  }
+
+  /** Stops starting requests, lets those under way finish, then closes. Resolves when closed. */
+  drain(): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    this.#ending = true;
+    this.#pause();
+    // Long polls answer at once with what they have.
+    this.#abort.abort(new FloeError('cancelled', 'the broker stops'));
+    return new Promise((resolve) => {
+      this.#drained.push(resolve);
+      this.#endWhenIdle();
+    });
+  }
+
+  destroy(): void {
+    this.#wire.destroy();
+  }
+
+  /** Closes a connection that is idle, or stuck within a request or a reply, for too long. */
+  check(nowMs: number): void {
+    const values = this.#shared.services.config.values;
+    const quietMs = nowMs - this.#lastProgressMs;
+    const stuck = (this.#receiver.partial && !this.#paused) || !this.#outbox.empty;
+    if (stuck && quietMs > values['connection.progress.timeout.ms']) {
+      this.#log('closed: no progress within connection.progress.timeout.ms');
+      this.destroy();
+    } else if (!stuck && this.#idle && quietMs > values['connections.max.idle.ms']) {
+      this.destroy();
+    }
+  }
+
+  get #idle(): boolean {
+    return this.#slots.length === 0 && this.#waiting.length === 0;
+  }
+
+  #now(): number {
+    return this.#shared.services.clock.monotonic();
+  }
+
+  // ---------------------------------------------------------------- requests in
+
+  #arrived(frame: Buffer): void {
+    if (this.#ending) return;
+    const receivedMs = this.#now();
+    if (this.#waiting.length === 0 && this.#mayStart(peekApiKey(frame))) {
+      this.#start(frame, receivedMs, false);
+    } else {
+      this.#waiting.push({ frame: Buffer.from(frame), receivedMs });
+      this.#shared.gate.take(frame.length);
+    }
+  }
+
+  #mayStart(apiKey: number): boolean {
+    const { services, gate } = this.#shared;
+    const values = services.config.values;
+    if (this.#slots.length >= values['connection.max.requests']) return false;
+    if (this.#unsentBytes >= values['connection.max.unsent.bytes']) return false;
+    if (this.#unsentBulky >= MAX_UNSENT_BULKY && services.router.handler(apiKey)?.bulky) {
+      return false;
+    }
+    if (!gate.open) {
+      gate.whenRoom(this.#pump);
+      return false;
+    }
+    if (apiKey === PRODUCE_KEY && services.log.congested) {
+      this.#waitForRelief();
+      return false;
+    }
+    return true;
+  }
+
+  #waitForRelief(): void {
+    if (this.#waitsForRelief) return;
+    this.#waitsForRelief = true;
+    this.#shared.services.log.whenRelieved(() => {
+      this.#waitsForRelief = false;
+      this.#startWaiting();
+    });
+  }
+
+  /** Starts what waited, in order, as far as it may. */
+  #startWaiting(): void {
+    // A request that ends at once comes back here from within the loop, which goes on anyway.
+    if (this.#starting || this.#closed) return;
+    this.#starting = true;
+    while (this.#waiting.length > 0 && !this.#ending) {
+      const { frame, receivedMs } = this.#waiting[0]!;
+      if (!this.#mayStart(peekApiKey(frame))) break;
+      this.#waiting.shift();
+      this.#shared.gate.release(frame.length);
+      this.#start(frame, receivedMs, true);
+    }
+    this.#starting = false;
+    this.#readOrPause();
+  }
+
+  #start(frame: Buffer, receivedMs: number, owned: boolean): void {
+    try {
+      const request = openFrame(frame, this.#shared.services.router, owned);
+      const slot = new Slot({ connection: this, shared: this.#shared, request, receivedMs });
+      this.#shared.stats.request(slot.handler.api.name, frame.length + 4);
+      if (request.unsupportedApiVersions) {
+        this.#slots.push(slot);
+        this.#reply(slot, unsupportedVersionReply(this.#shared.services.router));
+        return;
+      }
+      const body = decodeBody(request);
+      this.#slots.push(slot);
+      this.#handle(slot, body);
+    } catch (caught) {
+      this.#refuse(caught);
+    }
+  }
+
+  #handle(slot: Slot, body: never): void {
+    const { handler } = slot;
+    const { gate } = this.#shared;
+    slot.startedMs = this.#now();
+    const counted = handler.waits !== true;
+    if (counted) gate.enter();
+    const settle = (outcome: unknown) => {
+      if (counted) gate.leave();
+      this.#settle(slot, outcome);
+    };
+    const fail = (caught: unknown) => settle(this.#failure(slot, body, caught));
+    let outcome: unknown;
+    try {
+      outcome = handler.handle(body, slot);
+    } catch (caught) {
+      fail(caught);
+      return;
+    }
+    if (outcome instanceof Promise) outcome.then(settle, fail);
+    else settle(outcome);
+  }
+
+  /** What to answer when a handler threw. */
+  #failure(slot: Slot, body: never, caught: unknown): unknown {
+    if (caught instanceof AssertionError) {
+      this.#shared.crash(caught);
+      return HANG_UP;
+    }
+    const error = FloeError.from(caught);
+    const { handler } = slot;
+    const level = error.code === 'internal' ? 'error' : 'warn';
+    this.#shared.services.logger[level](
+      { api: handler.api.name, client: slot.clientId, error: error.message },
+      'request failed',
+    );
+    if (handler.failed === undefined) return HANG_UP;
+    return handler.failed(body, { code: kafkaCodeOf(error), message: error.message }, slot);
+  }
+
+  #settle(slot: Slot, outcome: unknown): void {
+    if (outcome === NO_REPLY) slot.state = 'silent';
+    else if (outcome === HANG_UP) slot.state = 'hang-up';
+    else {
+      this.#reply(slot, outcome);
+      return;
+    }
+    slot.repliedMs = this.#now();
+    this.#sendReplies();
+  }
+
+  // ---------------------------------------------------------------- replies out
+
+  #reply(slot: Slot, body: unknown): void {
+    const code = (body as { errorCode?: unknown }).errorCode;
+    if (typeof code === 'number' && code !== 0) slot.countError(code);
+    const { pieces, bytes } = encodeReply(slot.request, body);
+    slot.pieces = pieces;
+    slot.bytes = bytes;
+    slot.state = 'replied';
+    slot.repliedMs = this.#now();
+    this.#unsentBytes += bytes;
+    if (slot.handler.bulky) this.#unsentBulky += 1;
+    this.#sendReplies();
+  }
+
+  /** Sends replies up to the first request that still works; after a hang-up they are only freed. */
+  #sendReplies(): void {
+    while (this.#slots.length > 0 && this.#slots[0]!.state !== 'working') {
+      const slot = this.#slots.shift()!;
+      if (slot.state === 'hang-up') this.#hangUp();
+      const { pieces, bytes } = slot;
+      if (slot.state !== 'replied') slot.finish();
+      else if (this.#hungUp) this.#sent(slot);
+      else this.#outbox.push({ pieces, bytes, done: () => this.#sent(slot) });
+    }
+    this.#startWaiting();
+    this.#endWhenIdle();
+  }
+
+  #sent(slot: Slot): void {
+    this.#unsentBytes -= slot.bytes;
+    if (slot.handler.bulky) this.#unsentBulky -= 1;
+    assert(this.#unsentBytes >= 0 && this.#unsentBulky >= 0, 'replies are sent once');
+    slot.finish();
+    if (!this.#closed) this.#measure(slot);
+  }
+
+  #measure(slot: Slot): void {
+    const { handler } = slot;
+    const nowMs = this.#now();
+    const times = {
+      queueMs: slot.startedMs - slot.receivedMs,
+      handleMs: slot.repliedMs - slot.startedMs,
+      sendMs: nowMs - slot.repliedMs,
+    };
+    this.#shared.stats.reply(handler.api.name, slot.bytes, times);
+    const limitMs = this.#shared.services.config.values['request.slow.ms'];
+    const slowMs = handler.waits ? times.queueMs + times.sendMs : nowMs - slot.receivedMs;
+    if (slowMs > limitMs) {
+      const api = handler.api.name;
+      const facts = { api, client: slot.clientId, peer: this.remoteAddress, ...times };
+      this.#shared.services.logger.warn(facts, 'slow request');
+    }
+  }
+
+  #sentSome(): void {
+    this.#lastProgressMs = this.#now();
+    this.#startWaiting();
+    this.#endWhenIdle();
+  }
+
+  // ---------------------------------------------------------------- reading, ending
+
+  #readOrPause(): void {
+    if (this.#closed) return;
+    const full =
+      this.#slots.length >= this.#shared.services.config.values['connection.max.requests'];
+    if (this.#ending || full || this.#waiting.length > 0 || !this.#shared.gate.hasRoom) {
+      if (!this.#shared.gate.hasRoom) this.#shared.gate.whenRoom(this.#pump);
+      this.#pause();
+    } else this.#resume();
+  }
+
+  #pauseForRoom(): void {
+    this.#shared.gate.whenRoom(this.#pump);
+    this.#pause();
+  }
+
+  #pause(): void {
+    if (this.#paused) return;
+    this.#paused = true;
+    this.#wire.pause();
+  }
+
+  #resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.#lastProgressMs = this.#now();
+    this.#wire.resume();
+  }
+
+  /** The peer does not speak the protocol: replies under way are still sent, then the connection ends. */
+  #refuse(caught: unknown): void {
+    if (caught instanceof AssertionError) {
+      this.#shared.crash(caught);
+      this.destroy();
+      return;
+    }
+    this.#log(`closed: ${FloeError.from(caught).message}`);
+    this.#ending = true;
+    this.#pause();
+    this.#endWhenIdle();
+  }
+
+  /** Only a closed connection tells the client: earlier replies still go out, later ones don't. */
+  #hangUp(): void {
+    this.#ending = true;
+    this.#hungUp = true;
+    this.#pause();
+  }
+
+  #endWhenIdle(): void {
+    if (!this.#ending || this.#closed || this.#ended) return;
+    if ((this.#slots.length > 0 && !this.#hungUp) || !this.#outbox.empty) return;
+    this.#ended = true;
+    this.#wire.end();
+  }
+
+  #log(message: string): void {
+    this.#shared.services.logger.info({ peer: this.remoteAddress, connection: this.id }, message);
+  }
+}

@@ -1,0 +1,79 @@
+// The wait of a long poll: until enough bytes may have come, the time is up, or the client is gone.
+// It never misses a commit: whoever reads first notes what the log held, and that is compared after subscribing.
+import type { Log } from '../storage/log/log.ts';
+import type { PartitionRead } from './fetch-read.ts';
+import type { BrokerServices } from './services.ts';
+
+export interface WaitOptions {
+  /** What the last pass found. */
+  readonly partitions: readonly PartitionRead[];
+  readonly bytes: number;
+  readonly minBytes: number;
+  readonly deadlineMs: number;
+  readonly readCommitted: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Counts the long polls that wait, for the metrics. */
+export interface WaitCount {
+  waiting: number;
+}
+
+/** Resolves when another pass is worth while; with true when it is to be the last one. */
+export function waitForBytes(services: BrokerServices, options: WaitOptions): Promise<boolean> {
+  const { log, clock, fetchWaits } = services;
+  const { partitions, deadlineMs, signal, readCommitted } = options;
+  const ids: number[] = [];
+  for (const { partitionId, errorCode } of partitions) if (errorCode === 0) ids.push(partitionId);
+  const missing = options.minBytes - options.bytes;
+  // Any byte will do, or a transaction's end, which brings none: no need to count.
+  const anything = missing <= 1 || readCommitted;
+  const heldBefore = anything ? 0 : bytesHeld(log, ids);
+  return new Promise((resolve) => {
+    let done = false;
+    let looking = false;
+    const end = (last: boolean) => {
+      if (done) return;
+      done = true;
+      fetchWaits.waiting -= 1;
+      unsubscribe();
+      timer.cancel();
+      signal.removeEventListener('abort', giveUp);
+      resolve(last);
+    };
+    const giveUp = () => end(true);
+    const look = () => {
+      looking = false;
+      if (anything || bytesHeld(log, ids) - heldBefore >= missing) end(false);
+    };
+    fetchWaits.waiting += 1;
+    // Looks after the commit at hand has told of all its partitions, so that one pass reads them together.
+    const unsubscribe = log.subscribe(ids, () => {
+      if (looking) return;
+      looking = true;
+      queueMicrotask(look);
+    });
+    const timer = clock.setTimer(deadlineMs - clock.monotonic(), giveUp);
+    signal.addEventListener('abort', giveUp, { once: true });
+    if (signal.aborted) giveUp();
+    else if (moved(log, partitions, readCommitted)) end(false);
+  });
+}
+
+function bytesHeld(log: Log, ids: readonly number[]): number {
+  let sum = 0;
+  for (const id of ids) sum += log.sizeOf(id);
+  return sum;
+}
+
+/** True when the log has moved on since the pass. */
+function moved(log: Log, partitions: readonly PartitionRead[], readCommitted: boolean): boolean {
+  for (const { partitionId, errorCode, highWatermark, lastStableOffset } of partitions) {
+    if (errorCode !== 0) continue;
+    const now = log.watermarks(partitionId);
+    if (now === undefined) return true;
+    if (readCommitted ? now.lastStableOffset > lastStableOffset : now.highWatermark > highWatermark)
+      return true;
+  }
+  return false;
+}

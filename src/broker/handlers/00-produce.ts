@@ -1,0 +1,174 @@
+// Produce (0), versions 3–13: one batch per partition, checked, admitted to the log in order of arrival, answered
+// once durable and committed. acks=1 is served as −1: there is no replica to wait for and nothing faster to offer.
+// acks=0 has no reply; a failure then closes the connection, as in Kafka.
+// v7 zstd, v8 errors of single records, v9 flexible, v13 topic ids. Advertised from 0 (KAFKA-18659).
+// Simplifications: transactional batches are refused with INVALID_TXN_STATE (skipped.ts); a timeout below a second
+// counts as one, since Kafka's own answers would come at once.
+import type { Topic } from '../../metadata/topics.ts';
+import { ErrorCode } from '../../protocol/errors.ts';
+import {
+  type ProduceReply,
+  type ProduceRequest,
+  produceApi,
+} from '../../protocol/messages/00-produce.ts';
+import { type BatchRules, isAccepted, validateBatches } from '../../protocol/validate.ts';
+import type { AppendItem, AppendOutcome } from '../../storage/log/log.ts';
+import { HANG_UP, type Handler, NO_REPLY, type Outcome, type RequestContext } from '../handler.ts';
+import type { BrokerServices } from '../services.ts';
+import { topicOf } from '../topic-lookup.ts';
+
+type TopicReply = ProduceReply['responses'][number];
+type PartitionReply = TopicReply['partitionResponses'][number];
+
+const MIN_TIMEOUT_MS = 1_000;
+
+const NOT_APPENDED = {
+  baseOffset: -1,
+  logAppendTimeMs: -1,
+  logStartOffset: -1,
+  recordErrors: [],
+} as const;
+
+export const produceHandler: Handler<typeof produceApi> = {
+  api: produceApi,
+  versions: { min: 3, max: 13 },
+  advertisedFrom: 0,
+  inPlace: true,
+  handle(request, context) {
+    const admission = admit(request, context);
+    if (admission.items.length === 0) return conclude(request, context, admission, []);
+    const appended = context.services.log.append(admission.items);
+    if (request.acks === 0) {
+      return appended.then((outcomes) => conclude(request, context, admission, outcomes));
+    }
+    const timeoutMs = Math.max(request.timeoutMs, MIN_TIMEOUT_MS);
+    return withTimeout(context.services, timeoutMs, appended).then((outcomes) =>
+      conclude(request, context, admission, outcomes),
+    );
+  },
+};
+
+interface Admission {
+  readonly responses: readonly TopicReply[];
+  readonly items: readonly AppendItem[];
+  /** Where the outcome of each item belongs. */
+  readonly places: readonly { readonly partitions: PartitionReply[]; readonly at: number }[];
+}
+
+/** Checks every batch and makes items of the good ones; the others have their answer already. */
+function admit(request: ProduceRequest, context: RequestContext): Admission {
+  const responses: TopicReply[] = [];
+  const items: AppendItem[] = [];
+  const places: { partitions: PartitionReply[]; at: number }[] = [];
+  const { acks } = request;
+  const acksKnown = acks === 0 || acks === 1 || acks === -1;
+  for (const { name, topicId, partitionData } of request.topicData) {
+    const found = topicOf(context.services.directory, name, topicId);
+    const rules = found.topic && rulesOf(found.topic, context);
+    const partitions: PartitionReply[] = [];
+    responses.push({ name, topicId, partitionResponses: partitions });
+    for (const { index, records } of partitionData) {
+      const partitionId = found.topic?.partitions[index];
+      if (!acksKnown) {
+        partitions.push(refused(index, ErrorCode.INVALID_REQUIRED_ACKS));
+      } else if (rules === undefined || partitionId === undefined) {
+        partitions.push(refused(index, found.errorCode || ErrorCode.UNKNOWN_TOPIC_OR_PARTITION));
+      } else {
+        const checked = check(index, records, rules);
+        if ('errorCode' in checked) partitions.push(checked);
+        else {
+          places.push({ partitions, at: partitions.length });
+          partitions.push({ index, errorCode: 0, ...NOT_APPENDED });
+          items.push({ partitionId, ...checked });
+        }
+      }
+    }
+  }
+  return { responses, items, places };
+}
+
+function rulesOf(topic: Topic, { apiVersion, services }: RequestContext): BatchRules {
+  const policy = services.topicConfigs.policy(topic);
+  return {
+    ...policy,
+    maxDecompressedBytes: services.config.values['batch.decompressed.max.bytes'],
+    nowMs: services.clock.now(),
+    produceVersion: apiVersion,
+  };
+}
+
+/** An item without its partition, or the refusal. */
+function check(
+  index: number,
+  records: Uint8Array | null,
+  rules: BatchRules,
+): Omit<AppendItem, 'partitionId'> | PartitionReply {
+  const batch = validateBatches(records, rules);
+  if (!isAccepted(batch)) {
+    const { errorCode, errorMessage, recordErrors } = batch;
+    return { index, ...NOT_APPENDED, errorCode, errorMessage, recordErrors };
+  }
+  if (batch.transactional) {
+    const why = 'the transaction is not known here: transactions are not served yet';
+    return { ...refused(index, ErrorCode.INVALID_TXN_STATE), errorMessage: why };
+  }
+  return {
+    bytes: batch.bytes,
+    recordCount: batch.recordCount,
+    lastOffsetDelta: batch.lastOffsetDelta,
+    producerId: batch.producerId,
+    producerEpoch: batch.producerEpoch,
+    baseSequence: batch.baseSequence,
+    maxTimestamp: batch.maxTimestamp,
+    logAppendTimeMs: batch.logAppendTimeMs,
+  };
+}
+
+function refused(index: number, errorCode: number): PartitionReply {
+  return { index, errorCode, ...NOT_APPENDED };
+}
+
+/** Undefined when the time is up first; what becomes of the batches is then the log's affair alone. */
+function withTimeout(
+  { clock }: BrokerServices,
+  timeoutMs: number,
+  appended: Promise<readonly AppendOutcome[]>,
+): Promise<readonly AppendOutcome[] | undefined> {
+  return new Promise((resolve) => {
+    const timer = clock.setTimer(timeoutMs, () => resolve(undefined));
+    void appended.then((outcomes) => {
+      timer.cancel();
+      resolve(outcomes);
+    });
+  });
+}
+
+function conclude(
+  { acks }: ProduceRequest,
+  context: RequestContext,
+  { responses, places }: Admission,
+  outcomes: readonly AppendOutcome[] | undefined,
+): Outcome<ProduceReply> {
+  for (const [n, { partitions, at }] of places.entries()) {
+    partitions[at] = answer(partitions[at]!.index, outcomes?.[n]);
+  }
+  let failed = false;
+  for (const { partitionResponses } of responses) {
+    for (const { errorCode } of partitionResponses) {
+      if (errorCode === 0) continue;
+      failed = true;
+      context.countError(errorCode);
+    }
+  }
+  if (acks === 0) return failed ? HANG_UP : NO_REPLY;
+  return { responses };
+}
+
+function answer(index: number, outcome: AppendOutcome | undefined): PartitionReply {
+  if (outcome === undefined) return refused(index, ErrorCode.REQUEST_TIMED_OUT);
+  const { errorCode, baseOffset, logAppendTimeMs, logStartOffset, errorMessage } = outcome;
+  if (errorCode === 0) {
+    return { index, errorCode, baseOffset, logAppendTimeMs, logStartOffset, recordErrors: [] };
+  }
+  return { ...refused(index, errorCode), errorMessage: errorMessage || null };
+}

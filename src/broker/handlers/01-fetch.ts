@@ -1,0 +1,132 @@
+// Fetch (1), versions 4–18: reads many partitions, waiting up to `maxWaitMs` for `minBytes`.
+// Sessions by KIP-227 (fetch-sessions.ts). A batch is never cut: the first one of the first partition that has
+// any is returned even past every limit, and an offset within a batch returns it whole.
+// One unknown partition doesn't end the wait of the others; an offset out of range does, as in Kafka.
+// v7 sessions, v9 leader epochs, v11 racks (this broker is the nearest there is: −1), v12 flexible, v13 topic ids.
+// Simplifications: followers don't exist, so replica fields are ignored; epochs never diverge.
+import { ErrorCode } from '../../protocol/errors.ts';
+import { type FetchReply, type FetchRequest, fetchApi } from '../../protocol/messages/01-fetch.ts';
+import { type PartitionRead, type ReadPass, readPass } from '../fetch-read.ts';
+import type {
+  FetchContext,
+  FetchDemand,
+  FetchPartition,
+  PartitionName,
+} from '../fetch-sessions.ts';
+import { waitForBytes } from '../fetch-wait.ts';
+import type { Handler, RequestContext } from '../handler.ts';
+
+const FIRST_VERSION_WITH_TOPIC_IDS = 13;
+
+export const fetchHandler: Handler<typeof fetchApi> = {
+  api: fetchApi,
+  versions: { min: 4, max: 18 },
+  bulky: true,
+  waits: true,
+  async handle(request, context) {
+    const { services, apiVersion } = context;
+    const demand = demandOf(request, apiVersion);
+    const opened = services.fetchSessions.open(demand, services.clock.monotonic());
+    if (opened.kind === 'refused') return refusal(opened.errorCode);
+    const pass = await poll(request, context, opened.partitions);
+    context.afterSend(() => pass.release());
+    return replyOf(opened, pass, context);
+  },
+  failed: (_request, { code }) => refusal(code),
+};
+
+function demandOf(request: FetchRequest, version: number): FetchDemand {
+  const partitions: FetchPartition[] = [];
+  for (const { topic, topicId, partitions: asked } of request.topics) {
+    for (const { partition, fetchOffset, partitionMaxBytes, currentLeaderEpoch } of asked) {
+      const maxBytes = partitionMaxBytes;
+      partitions.push({
+        topic,
+        topicId,
+        index: partition,
+        fetchOffset,
+        maxBytes,
+        currentLeaderEpoch,
+      });
+    }
+  }
+  const forgotten: PartitionName[] = [];
+  for (const { topic, topicId, partitions: indexes } of request.forgottenTopicsData) {
+    for (const index of indexes) forgotten.push({ topic, topicId, index });
+  }
+  const byTopicId = version >= FIRST_VERSION_WITH_TOPIC_IDS;
+  const { sessionId, sessionEpoch } = request;
+  return { sessionId, sessionEpoch, byTopicId, partitions, forgotten };
+}
+
+/** Reads until there is enough, something is wrong, or the time is up. */
+async function poll(
+  request: FetchRequest,
+  { services, connection }: RequestContext,
+  asked: readonly FetchPartition[],
+): Promise<ReadPass> {
+  const { config, clock } = services;
+  const isolation = request.isolationLevel === 1 ? 'read_committed' : 'read_uncommitted';
+  const maxBytes = Math.min(request.maxBytes, config.values['fetch.max.bytes']);
+  const limits = { isolation, maxBytes, signal: connection.signal } as const;
+  const maxWaitMs = Math.min(request.maxWaitMs, config.values['fetch.max.wait.ms']);
+  const deadlineMs = clock.monotonic() + maxWaitMs;
+  for (let last = maxWaitMs <= 0; ; ) {
+    const pass = await readPass(services, asked, limits);
+    const { partitions, bytes, failed } = pass;
+    if (last || failed || bytes >= request.minBytes || !partitions.some(isReadable)) return pass;
+    // Slabs are not held while waiting.
+    pass.release();
+    last = await waitForBytes(services, {
+      partitions,
+      bytes,
+      minBytes: request.minBytes,
+      deadlineMs,
+      readCommitted: isolation === 'read_committed',
+      signal: connection.signal,
+    });
+  }
+}
+
+const isReadable = ({ errorCode }: PartitionRead) => errorCode === 0;
+
+function refusal(errorCode: number): FetchReply {
+  return { errorCode, sessionId: 0, responses: [] };
+}
+
+type TopicReply = FetchReply['responses'][number];
+type PartitionReply = TopicReply['partitions'][number];
+
+function replyOf(
+  opened: Exclude<FetchContext, { kind: 'refused' }>,
+  pass: ReadPass,
+  context: RequestContext,
+): FetchReply {
+  const { kind, session } = opened;
+  const responses: { topic: string; topicId: string; partitions: PartitionReply[] }[] = [];
+  for (const read of pass.partitions) {
+    const { asked, errorCode } = read;
+    if (errorCode !== 0) context.countError(errorCode);
+    const news = session === undefined || session.news(read);
+    if (kind === 'incremental' && !news) continue;
+    let topic = responses.at(-1);
+    if (topic === undefined || topic.topic !== asked.topic || topic.topicId !== asked.topicId) {
+      topic = { topic: asked.topic, topicId: asked.topicId, partitions: [] };
+      responses.push(topic);
+    }
+    topic.partitions.push(partitionReply(read));
+  }
+  return { errorCode: ErrorCode.NONE, sessionId: session?.id ?? 0, responses };
+}
+
+function partitionReply(read: PartitionRead): PartitionReply {
+  return {
+    partitionIndex: read.asked.index,
+    errorCode: read.errorCode,
+    highWatermark: read.highWatermark,
+    lastStableOffset: read.lastStableOffset,
+    logStartOffset: read.logStartOffset,
+    abortedTransactions: read.aborted.length > 0 ? read.aborted : null,
+    records: read.pieces,
+  };
+}

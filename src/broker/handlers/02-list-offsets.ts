@@ -1,0 +1,92 @@
+// ListOffsets (2), versions 1–11: the first record at or after a time, and the special times −1 latest,
+// −2 earliest, −3 the record with the largest timestamp (v7), −4 earliest local (v8; the same as −2, since no log
+// is tiered), −5 and −6 of tiered logs (v9, v11; nothing, −1). v2 isolation, v4 leader epochs, v6 flexible.
+// Simplification: the request's timeout (v10) is not used: look-ups are bounded by the log's own reads.
+import { ErrorCode } from '../../protocol/errors.ts';
+import {
+  type ListOffsetsReply,
+  type ListOffsetsRequest,
+  listOffsetsApi,
+} from '../../protocol/messages/02-list-offsets.ts';
+import type { Isolation, OffsetAtTime } from '../../storage/log/log.ts';
+import { LEADER_EPOCH } from '../fetch-read.ts';
+import type { Handler, RequestContext } from '../handler.ts';
+import type { BrokerServices } from '../services.ts';
+
+type TopicReply = ListOffsetsReply['topics'][number];
+type PartitionReply = TopicReply['partitions'][number];
+type PartitionRequest = ListOffsetsRequest['topics'][number]['partitions'][number];
+
+const LATEST = -1;
+const EARLIEST = -2;
+const MAX_TIMESTAMP = -3;
+const EARLIEST_LOCAL = -4;
+
+export const listOffsetsHandler: Handler<typeof listOffsetsApi> = {
+  api: listOffsetsApi,
+  versions: { min: 1, max: 11 },
+  async handle(request, context) {
+    const isolation = request.isolationLevel === 1 ? 'read_committed' : 'read_uncommitted';
+    const topics = request.topics.map(async ({ name, partitions }): Promise<TopicReply> => {
+      const topic = context.services.directory.byName(name);
+      const replies = partitions.map((asked) => {
+        const partitionId = topic?.partitions[asked.partitionIndex];
+        return answer(context, asked, { partitionId, isolation });
+      });
+      return { name, partitions: await Promise.all(replies) };
+    });
+    return { topics: await Promise.all(topics) };
+  },
+};
+
+interface Where {
+  readonly partitionId: number | undefined;
+  readonly isolation: Isolation;
+}
+
+async function answer(
+  context: RequestContext,
+  { partitionIndex, timestamp, currentLeaderEpoch }: PartitionRequest,
+  { partitionId, isolation }: Where,
+): Promise<PartitionReply> {
+  const failed = (errorCode: number): PartitionReply => {
+    context.countError(errorCode);
+    return { partitionIndex, errorCode };
+  };
+  if (partitionId === undefined) return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  if (currentLeaderEpoch > LEADER_EPOCH) return failed(ErrorCode.UNKNOWN_LEADER_EPOCH);
+  const found = await offsetAt(context.services, { partitionId, isolation, timestamp });
+  if (found === 'gone') return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  if (found === undefined) return { partitionIndex, errorCode: 0 };
+  return { partitionIndex, errorCode: 0, ...found, leaderEpoch: LEADER_EPOCH };
+}
+
+interface Wanted {
+  readonly partitionId: number;
+  readonly isolation: Isolation;
+  readonly timestamp: number;
+}
+
+/** Undefined where there is no such record. */
+async function offsetAt(
+  { log }: BrokerServices,
+  { partitionId, isolation, timestamp }: Wanted,
+): Promise<OffsetAtTime | 'gone' | undefined> {
+  const watermarks = log.watermarks(partitionId);
+  if (watermarks === undefined) return 'gone';
+  const { logStartOffset, lastStableOffset, highWatermark } = watermarks;
+  switch (timestamp) {
+    case LATEST:
+      return {
+        timestamp: -1,
+        offset: isolation === 'read_committed' ? lastStableOffset : highWatermark,
+      };
+    case EARLIEST:
+    case EARLIEST_LOCAL:
+      return { timestamp: -1, offset: logStartOffset };
+    case MAX_TIMESTAMP:
+      return log.maxTimestamp(partitionId);
+    default:
+      return timestamp < 0 ? undefined : log.offsetForTime(partitionId, timestamp, isolation);
+  }
+}

@@ -1,0 +1,109 @@
+// Metadata (3), versions 0–13: this node leads every partition, with epoch 0, and is the controller.
+// A topic that doesn't exist is created on request if auto.create.topics.enable allows it (v4+ may decline).
+// v0 an empty list means all topics, v1+ null does; v8 authorised operations; v10 topic ids; v12 look-up by id.
+// Simplification: the address told is that of the listener the client came by.
+
+import type { Topic } from '../../metadata/topics.ts';
+import { ErrorCode } from '../../protocol/errors.ts';
+import { ZERO_UUID } from '../../protocol/fields.ts';
+import {
+  type MetadataReply,
+  type MetadataRequest,
+  metadataApi,
+} from '../../protocol/messages/03-metadata.ts';
+import { CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS } from '../authorized-operations.ts';
+import { LEADER_EPOCH } from '../fetch-read.ts';
+import type { Handler, RequestContext } from '../handler.ts';
+import { createTopic, isFault, planTopic } from '../topic-creation.ts';
+import { topicNameFault } from '../topic-lookup.ts';
+
+type TopicReply = MetadataReply['topics'][number];
+type TopicRequest = NonNullable<MetadataRequest['topics']>[number];
+
+export const metadataHandler: Handler<typeof metadataApi> = {
+  api: metadataApi,
+  versions: { min: 0, max: 13 },
+  async handle(request, context) {
+    const { cluster } = context.services;
+    const { nodeId, rack } = cluster;
+    const { host, port } = cluster.endpoint(context.connection.listener);
+    return {
+      brokers: [{ nodeId, host, port, rack }],
+      clusterId: cluster.clusterId,
+      controllerId: nodeId,
+      topics: await topicReplies(request, context),
+      clusterAuthorizedOperations: request.includeClusterAuthorizedOperations
+        ? CLUSTER_OPERATIONS
+        : NOT_ASKED,
+      errorCode: 0,
+    };
+  },
+};
+
+async function topicReplies(
+  request: MetadataRequest,
+  context: RequestContext,
+): Promise<readonly TopicReply[]> {
+  const { topics } = request;
+  const { directory } = context.services;
+  const operations = request.includeTopicAuthorizedOperations ? TOPIC_OPERATIONS : NOT_ASKED;
+  const { nodeId } = context.services.cluster;
+  if (topics === null || (context.apiVersion === 0 && topics.length === 0)) {
+    return directory.all().map((topic) => describe(topic, nodeId, operations));
+  }
+  const replies: TopicReply[] = [];
+  for (const asked of topics) {
+    const topic = await find(asked, request.allowAutoTopicCreation, context);
+    if (typeof topic !== 'number') replies.push(describe(topic, nodeId, operations));
+    else {
+      context.countError(topic);
+      replies.push(unknown(asked, topic));
+    }
+  }
+  return replies;
+}
+
+/** The topic, created if it may be, or an error code. */
+async function find(
+  { name, topicId }: TopicRequest,
+  mayCreate: boolean,
+  { services }: RequestContext,
+): Promise<Topic | number> {
+  const { directory, config } = services;
+  if (topicId !== ZERO_UUID) return directory.byId(topicId) ?? ErrorCode.UNKNOWN_TOPIC_ID;
+  const wanted = name ?? '';
+  const topic = directory.byName(wanted);
+  if (topic !== undefined) return topic;
+  if (topicNameFault(wanted) !== undefined) return ErrorCode.INVALID_TOPIC_EXCEPTION;
+  if (!mayCreate || !config.values['auto.create.topics.enable']) {
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
+  }
+  const plan = await planTopic(services, { name: wanted, partitionCount: -1, config: {} });
+  const created = isFault(plan) ? plan : await createTopic(services, plan);
+  if (!isFault(created)) return created;
+  // Somebody else was first: theirs is as good.
+  return directory.byName(wanted) ?? created.errorCode;
+}
+
+function unknown({ name, topicId }: TopicRequest, errorCode: number): TopicReply {
+  return { errorCode, name, topicId, partitions: [] };
+}
+
+function describe(topic: Topic, nodeId: number, topicAuthorizedOperations: number): TopicReply {
+  const nodes = [nodeId];
+  return {
+    errorCode: 0,
+    name: topic.name,
+    topicId: topic.topicId,
+    partitions: topic.partitions.map((_id, partitionIndex) => ({
+      errorCode: 0,
+      partitionIndex,
+      leaderId: nodeId,
+      leaderEpoch: LEADER_EPOCH,
+      replicaNodes: nodes,
+      isrNodes: nodes,
+      offlineReplicas: [],
+    })),
+    topicAuthorizedOperations,
+  };
+}

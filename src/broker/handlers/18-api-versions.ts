@@ -1,0 +1,32 @@
+// ApiVersions (18), versions 0–4: what this broker serves, made from the router's table.
+// A version unknown to us is answered in version 0 with UNSUPPORTED_VERSION on an open connection (KIP-511);
+// connection.ts asks `unsupportedVersionReply` for that. v3 names the client's software, which must be a plain
+// name. Features: none is advertised, so clients use transactions v1 and classic groups; clients that ask for
+// them by name fall back.
+import { ErrorCode } from '../../protocol/errors.ts';
+import { type ApiVersionsReply, apiVersionsApi } from '../../protocol/messages/18-api-versions.ts';
+import type { Handler } from '../handler.ts';
+import type { Router } from '../router.ts';
+
+/** KIP-511's pattern for names and versions of client software. */
+const SOFTWARE = /^[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?$/;
+
+export const apiVersionsHandler: Handler<typeof apiVersionsApi> = {
+  api: apiVersionsApi,
+  versions: { min: 0, max: 4 },
+  handle(request, { apiVersion, connection, services }) {
+    if (apiVersion >= 3) {
+      const { clientSoftwareName: name, clientSoftwareVersion: version } = request;
+      if (!SOFTWARE.test(name) || !SOFTWARE.test(version)) {
+        return { errorCode: ErrorCode.INVALID_REQUEST, apiKeys: [] };
+      }
+      connection.client = { name, version };
+    }
+    return { errorCode: 0, apiKeys: services.router.served };
+  },
+};
+
+/** The version 0 answer to a version that we don't know. */
+export function unsupportedVersionReply(router: Router): ApiVersionsReply {
+  return { errorCode: ErrorCode.UNSUPPORTED_VERSION, apiKeys: router.served };
+}

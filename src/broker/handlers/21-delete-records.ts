@@ -1,0 +1,51 @@
+// DeleteRecords (21), versions 0–2: moves log starts up; −1 means the high watermark. Below the log start nothing
+// happens; above the high watermark OFFSET_OUT_OF_RANGE. The bytes go with the next collection.
+import { FloeError } from '../../base/error.ts';
+import { ErrorCode } from '../../protocol/errors.ts';
+import {
+  type DeleteRecordsReply,
+  deleteRecordsApi,
+} from '../../protocol/messages/21-delete-records.ts';
+import { kafkaCodeOf } from '../failures.ts';
+import type { Handler, RequestContext } from '../handler.ts';
+
+type PartitionReply = DeleteRecordsReply['topics'][number]['partitions'][number];
+
+export const deleteRecordsHandler: Handler<typeof deleteRecordsApi> = {
+  api: deleteRecordsApi,
+  versions: { min: 0, max: 2 },
+  async handle({ topics }, context) {
+    const replies = topics.map(async ({ name, partitions }) => {
+      const topic = context.services.directory.byName(name);
+      const moved = partitions.map(({ partitionIndex, offset }) =>
+        move(context, { partitionIndex, offset, partitionId: topic?.partitions[partitionIndex] }),
+      );
+      return { name, partitions: await Promise.all(moved) };
+    });
+    return { topics: await Promise.all(replies) };
+  },
+};
+
+interface Move {
+  readonly partitionIndex: number;
+  readonly partitionId: number | undefined;
+  readonly offset: number;
+}
+
+async function move(
+  context: RequestContext,
+  { partitionIndex, partitionId, offset }: Move,
+): Promise<PartitionReply> {
+  const failed = (errorCode: number): PartitionReply => {
+    context.countError(errorCode);
+    return { partitionIndex, lowWatermark: -1, errorCode };
+  };
+  if (partitionId === undefined) return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  try {
+    const lowWatermark = await context.services.log.deleteRecords(partitionId, offset);
+    return { partitionIndex, lowWatermark, errorCode: 0 };
+  } catch (caught) {
+    const error = FloeError.from(caught);
+    return failed(error.code === 'invalid' ? ErrorCode.OFFSET_OUT_OF_RANGE : kafkaCodeOf(error));
+  }
+}

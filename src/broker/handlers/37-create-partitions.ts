@@ -1,0 +1,80 @@
+// CreatePartitions (37), versions 0–3: raises the number of partitions of topics; the new ones are empty.
+// Assignments are accepted when they name this node only, one list per new partition.
+import { FloeError } from '../../base/error.ts';
+import { ErrorCode } from '../../protocol/errors.ts';
+import {
+  type CreatePartitionsRequest,
+  createPartitionsApi,
+} from '../../protocol/messages/37-create-partitions.ts';
+import { kafkaCodeOf } from '../failures.ts';
+import type { Handler } from '../handler.ts';
+import type { BrokerServices } from '../services.ts';
+import { type Fault, partitionCountFault } from '../topic-creation.ts';
+import { repeated } from './repeated.ts';
+
+type TopicRequest = CreatePartitionsRequest['topics'][number];
+
+export const createPartitionsHandler: Handler<typeof createPartitionsApi> = {
+  api: createPartitionsApi,
+  versions: { min: 0, max: 3 },
+  async handle({ topics, validateOnly }, context) {
+    const twice = repeated(topics.map(({ name }) => name));
+    const results = [];
+    for (const asked of topics) {
+      const fault = twice.has(asked.name)
+        ? { errorCode: ErrorCode.INVALID_REQUEST, errorMessage: `"${asked.name}" is named twice` }
+        : await grow(context.services, asked, validateOnly);
+      if (fault !== undefined) context.countError(fault.errorCode);
+      results.push({ name: asked.name, ...(fault ?? { errorCode: 0, errorMessage: null }) });
+    }
+    return { results };
+  },
+};
+
+async function grow(
+  services: BrokerServices,
+  asked: TopicRequest,
+  validateOnly: boolean,
+): Promise<Fault | undefined> {
+  const { name, count } = asked;
+  const topic = services.directory.byName(name);
+  if (topic === undefined) {
+    const errorMessage = `there is no topic "${name}"`;
+    return { errorCode: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, errorMessage };
+  }
+  const added = count - topic.partitions.length;
+  const errorMessage =
+    added < 1
+      ? `topic "${name}" has ${topic.partitions.length} partitions: ${count} is no increase`
+      : partitionCountFault(services, count, added);
+  if (errorMessage !== undefined) return { errorCode: ErrorCode.INVALID_PARTITIONS, errorMessage };
+  const unassignable = assignmentFault(asked, added, services.cluster.nodeId);
+  if (unassignable !== undefined) {
+    return { errorCode: ErrorCode.INVALID_REPLICA_ASSIGNMENT, errorMessage: unassignable };
+  }
+  if (validateOnly) return undefined;
+  try {
+    await services.directory.addPartitions(topic.topicId, count);
+    return undefined;
+  } catch (caught) {
+    const error = FloeError.from(caught);
+    const invalid = error.code === 'invalid';
+    const errorCode = invalid ? ErrorCode.INVALID_PARTITIONS : kafkaCodeOf(error);
+    return { errorCode, errorMessage: error.message };
+  }
+}
+
+function assignmentFault(
+  { assignments }: TopicRequest,
+  added: number,
+  nodeId: number,
+): string | undefined {
+  if (assignments === null || assignments.length === 0) return undefined;
+  if (assignments.length !== added) {
+    return `${assignments.length} assignments for ${added} new partitions`;
+  }
+  const ours = assignments.every(
+    ({ brokerIds }) => brokerIds.length === 1 && brokerIds[0] === nodeId,
+  );
+  return ours ? undefined : `partitions can be assigned to broker ${nodeId} only`;
+}

@@ -1,0 +1,88 @@
+// IncrementalAlterConfigs (44), versions 0–1 (KIP-339): sets, deletes, appends to and subtracts from single configs.
+// Append and subtract are for lists and start from the value in force.
+import { FloeError } from '../../base/error.ts';
+import { findSetting } from '../../base/settings.ts';
+import {
+  type IncrementalAlterConfigsRequest,
+  incrementalAlterConfigsApi,
+} from '../../protocol/messages/44-incremental-alter-configs.ts';
+import { alterResource, type ConfigChanges, currentConfig, RESOURCE } from '../config-resources.ts';
+import type { Handler } from '../handler.ts';
+import type { BrokerServices } from '../services.ts';
+import { type BrokerSettings, brokerSettings } from '../settings.ts';
+import { repeated } from './repeated.ts';
+
+type Resource = IncrementalAlterConfigsRequest['resources'][number];
+type Operation = Resource['configs'][number];
+
+const SET = 0;
+const DELETE = 1;
+const APPEND = 2;
+const SUBTRACT = 3;
+
+export const incrementalAlterConfigsHandler: Handler<typeof incrementalAlterConfigsApi> = {
+  api: incrementalAlterConfigsApi,
+  versions: { min: 0, max: 1 },
+  async handle({ resources, validateOnly }, context) {
+    const responses = [];
+    for (const resource of resources) {
+      const changes = () => changesOf(context.services, resource);
+      const outcome = await alterResource(context.services, resource, { changes, validateOnly });
+      if (outcome.errorCode !== 0) context.countError(outcome.errorCode);
+      responses.push(outcome);
+    }
+    return { responses };
+  },
+};
+
+function changesOf(services: BrokerServices, resource: Resource): ConfigChanges {
+  const [twice] = repeated(resource.configs.map(({ name }) => name));
+  if (twice !== undefined) throw new FloeError('invalid', `config "${twice}" is named twice`);
+  const changes: Record<string, string | null> = {};
+  for (const operation of resource.configs) {
+    changes[operation.name] = changed(services, resource, operation);
+  }
+  return changes;
+}
+
+function changed(
+  services: BrokerServices,
+  resource: Resource,
+  { name, configOperation, value }: Operation,
+): string | null {
+  if (configOperation === DELETE) return null;
+  if (value === null) throw new FloeError('invalid', `config "${name}" has no value`);
+  if (configOperation === SET) return value;
+  if (configOperation !== APPEND && configOperation !== SUBTRACT) {
+    throw new FloeError('invalid', `config "${name}": unknown operation ${configOperation}`);
+  }
+  const items = itemsInForce(services, resource, name);
+  const given = itemsOf(value);
+  const result =
+    configOperation === APPEND
+      ? [...items, ...given.filter((item) => !items.includes(item))]
+      : items.filter((item) => !given.includes(item));
+  return result.join(',');
+}
+
+function itemsInForce(services: BrokerServices, resource: Resource, name: string): string[] {
+  const own = currentConfig(services, resource) ?? {};
+  if (resource.resourceType === RESOURCE.topic) {
+    const [proper, setting] = services.topicConfigs.find(name);
+    if (setting.type !== 'list') throw notList(name);
+    return itemsOf(services.topicConfigs.effective(own, proper));
+  }
+  const found = findSetting(brokerSettings, name);
+  if (found === undefined || found[1].type !== 'list') throw notList(name);
+  return itemsOf(own[found[0]] ?? services.config.formatted(found[0] as keyof BrokerSettings));
+}
+
+const itemsOf = (text: string) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+
+function notList(name: string): FloeError {
+  return new FloeError('invalid', `config "${name}" is no list: append and subtract need one`);
+}

@@ -1,0 +1,32 @@
+// DescribeCluster (60), versions 0–2: one node, which is the controller too. v1 asks for brokers or controllers
+// (KIP-919): there is no controller endpoint here, MISMATCHED_ENDPOINT_TYPE. v2 fenced brokers: none.
+import { ErrorCode } from '../../protocol/errors.ts';
+import { describeClusterApi } from '../../protocol/messages/60-describe-cluster.ts';
+import { CLUSTER_OPERATIONS, NOT_ASKED } from '../authorized-operations.ts';
+import type { Handler } from '../handler.ts';
+
+const BROKERS = 1;
+
+export const describeClusterHandler: Handler<typeof describeClusterApi> = {
+  api: describeClusterApi,
+  versions: { min: 0, max: 2 },
+  handle({ endpointType, includeClusterAuthorizedOperations }, { connection, services }) {
+    const { clusterId, nodeId, rack, endpoint } = services.cluster;
+    if (endpointType !== BROKERS) {
+      const errorMessage = 'this is a broker endpoint: only brokers can be described';
+      const errorCode = ErrorCode.MISMATCHED_ENDPOINT_TYPE;
+      return { errorCode, errorMessage, endpointType, clusterId: '', brokers: [] };
+    }
+    const { host, port } = endpoint(connection.listener);
+    return {
+      errorCode: 0,
+      endpointType,
+      clusterId,
+      controllerId: nodeId,
+      brokers: [{ brokerId: nodeId, host, port, rack, isFenced: false }],
+      clusterAuthorizedOperations: includeClusterAuthorizedOperations
+        ? CLUSTER_OPERATIONS
+        : NOT_ASKED,
+    };
+  },
+};

@@ -1,0 +1,90 @@
+// DescribeTopicPartitions (75), version 0 (KIP-966): topics in the order of their names, a page at a time.
+// No partition has replicas to elect from, so the eligible ones are unknown (null).
+import type { Topic } from '../../metadata/topics.ts';
+import { ErrorCode } from '../../protocol/errors.ts';
+import { ZERO_UUID } from '../../protocol/fields.ts';
+import {
+  type DescribeTopicPartitionsReply,
+  type DescribeTopicPartitionsRequest,
+  describeTopicPartitionsApi,
+} from '../../protocol/messages/75-describe-topic-partitions.ts';
+import { TOPIC_OPERATIONS } from '../authorized-operations.ts';
+import { LEADER_EPOCH } from '../fetch-read.ts';
+import type { Handler } from '../handler.ts';
+import type { BrokerServices } from '../services.ts';
+import { topicNameFault } from '../topic-lookup.ts';
+
+type TopicReply = DescribeTopicPartitionsReply['topics'][number];
+
+/** Most partitions of one page; Kafka's max.request.partition.size.limit. */
+const MAX_PAGE = 2_000;
+
+export const describeTopicPartitionsHandler: Handler<typeof describeTopicPartitionsApi> = {
+  api: describeTopicPartitionsApi,
+  versions: { min: 0, max: 0 },
+  handle(request, { services }) {
+    const topics: TopicReply[] = [];
+    let left = Math.max(1, Math.min(request.responsePartitionLimit, MAX_PAGE));
+    for (const name of namesOf(services, request)) {
+      const topic = services.directory.byName(name);
+      if (topic === undefined) {
+        topics.push(unknown(name));
+        continue;
+      }
+      const from = name === request.cursor?.topicName ? request.cursor.partitionIndex : 0;
+      if (left === 0) return { topics, nextCursor: { topicName: name, partitionIndex: from } };
+      const to = Math.min(topic.partitions.length, from + left);
+      topics.push(describe(topic, services.cluster.nodeId, { from, to }));
+      left -= to - from;
+      if (to < topic.partitions.length) {
+        return { topics, nextCursor: { topicName: name, partitionIndex: to } };
+      }
+    }
+    return { topics };
+  },
+};
+
+/** Names still to be described, ascending. */
+function namesOf({ directory }: BrokerServices, request: DescribeTopicPartitionsRequest): string[] {
+  const asked =
+    request.topics.length > 0
+      ? new Set(request.topics.map(({ name }) => name))
+      : directory.all().map(({ name }) => name);
+  const start = request.cursor?.topicName ?? '';
+  return [...asked].sort().filter((name) => name >= start);
+}
+
+function unknown(name: string): TopicReply {
+  const errorCode =
+    topicNameFault(name) === undefined
+      ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+      : ErrorCode.INVALID_TOPIC_EXCEPTION;
+  return { errorCode, name, topicId: ZERO_UUID, partitions: [] };
+}
+
+function describe(
+  { name, topicId }: Topic,
+  nodeId: number,
+  { from, to }: { readonly from: number; readonly to: number },
+): TopicReply {
+  const nodes = [nodeId];
+  const partitions = [];
+  for (let partitionIndex = from; partitionIndex < to; partitionIndex += 1) {
+    partitions.push({
+      errorCode: 0,
+      partitionIndex,
+      leaderId: nodeId,
+      leaderEpoch: LEADER_EPOCH,
+      replicaNodes: nodes,
+      isrNodes: nodes,
+      offlineReplicas: [],
+    });
+  }
+  return {
+    errorCode: 0,
+    name,
+    topicId,
+    partitions,
+    topicAuthorizedOperations: TOPIC_OPERATIONS,
+  };
+}

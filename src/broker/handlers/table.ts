@@ -1,0 +1,41 @@
+// Every handler that needs nothing but the broker's services, by API key. Group handlers join in index.ts.
+import type { AnyHandler } from '../handler.ts';
+import { produceHandler } from './00-produce.ts';
+import { fetchHandler } from './01-fetch.ts';
+import { listOffsetsHandler } from './02-list-offsets.ts';
+import { metadataHandler } from './03-metadata.ts';
+import { apiVersionsHandler } from './18-api-versions.ts';
+import { createTopicsHandler } from './19-create-topics.ts';
+import { deleteTopicsHandler } from './20-delete-topics.ts';
+import { deleteRecordsHandler } from './21-delete-records.ts';
+import { initProducerIdHandler } from './22-init-producer-id.ts';
+import { offsetForLeaderEpochHandler } from './23-offset-for-leader-epoch.ts';
+import { describeConfigsHandler } from './32-describe-configs.ts';
+import { alterConfigsHandler } from './33-alter-configs.ts';
+import { describeLogDirsHandler } from './35-describe-log-dirs.ts';
+import { createPartitionsHandler } from './37-create-partitions.ts';
+import { incrementalAlterConfigsHandler } from './44-incremental-alter-configs.ts';
+import { describeClusterHandler } from './60-describe-cluster.ts';
+import { listConfigResourcesHandler } from './74-list-config-resources.ts';
+import { describeTopicPartitionsHandler } from './75-describe-topic-partitions.ts';
+
+export const HANDLERS: readonly AnyHandler[] = [
+  produceHandler,
+  fetchHandler,
+  listOffsetsHandler,
+  metadataHandler,
+  apiVersionsHandler,
+  createTopicsHandler,
+  deleteTopicsHandler,
+  deleteRecordsHandler,
+  initProducerIdHandler,
+  offsetForLeaderEpochHandler,
+  describeConfigsHandler,
+  alterConfigsHandler,
+  describeLogDirsHandler,
+  createPartitionsHandler,
+  incrementalAlterConfigsHandler,
+  describeClusterHandler,
+  listConfigResourcesHandler,
+  describeTopicPartitionsHandler,
+];

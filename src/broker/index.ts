@@ -1,0 +1,166 @@
+// The broker's public face: Kafka over sockets, on top of a log and a metadata store that it is given.
+import type { AssertionError } from '../base/assert.ts';
+import type { Clock } from '../base/clock.ts';
+import { FloeError } from '../base/error.ts';
+import type { Component } from '../base/lifecycle.ts';
+import type { Logger } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { IdSource, Prng } from '../base/prng.ts';
+import type { Metadata } from '../metadata/metadata.ts';
+import type { TopicDirectory } from '../metadata/topic-directory.ts';
+import type { Log } from '../storage/log/log.ts';
+import { BrokerConfig, type ShownSetting } from './broker-config.ts';
+import { BufferPool } from './buffer-pool.ts';
+import { FetchSessions } from './fetch-sessions.ts';
+import type { WaitCount } from './fetch-wait.ts';
+import { LANDING_BYTES } from './frame-receiver.ts';
+import { Gate } from './gate.ts';
+import type { AnyHandler } from './handler.ts';
+import { HANDLERS } from './handlers/table.ts';
+import { RequestStats } from './request-stats.ts';
+import { Router } from './router.ts';
+import { type BoundListener, KafkaServer, type ListenerOptions } from './server.ts';
+import type { BrokerServices, Endpoint } from './services.ts';
+import type { BrokerSettings } from './settings.ts';
+import { type TopicConfigExtension, TopicConfigs } from './topic-configs.ts';
+
+export type { AnyHandler, Handler } from './handler.ts';
+export type { BoundListener, ListenerOptions } from './server.ts';
+export { type BrokerSettings, brokerSettings, defaultRetentionMs } from './settings.ts';
+export {
+  type TopicConfigChange,
+  type TopicConfigExtension,
+  topicSettings,
+} from './topic-configs.ts';
+
+export interface BrokerOptions {
+  readonly listeners: readonly ListenerOptions[];
+  readonly settings: BrokerSettings;
+  readonly log: Log;
+  readonly directory: TopicDirectory;
+  readonly metadata: Metadata;
+  readonly clusterId: string;
+  readonly nodeId: number;
+  /** Where the log lies, as DescribeLogDirs shows it. */
+  readonly logDirectory: string;
+  /** Further topic configs, e.g. table.topic.*. */
+  readonly topicConfigExtensions?: readonly TopicConfigExtension[];
+  /** Settings of other parts that DescribeConfigs shows. */
+  readonly otherSettings?: readonly ShownSetting[];
+  /** Handlers that need more than the broker's services, e.g. those of groups. */
+  readonly handlers?: (services: BrokerServices) => readonly AnyHandler[];
+  readonly clock: Clock;
+  readonly prng: Prng;
+  readonly ids: IdSource;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Called when a bug was met: end the process. */
+  readonly crash?: (error: AssertionError) => void;
+}
+
+export interface Broker extends Component {
+  /** In the order of the listeners given. */
+  readonly addresses: readonly BoundListener[];
+  readonly config: BrokerConfig;
+  readonly topicConfigs: TopicConfigs;
+  readonly services: BrokerServices;
+}
+
+/** Starts listening. @throws FloeError `conflict` for a taken port; nothing is left behind then. */
+export async function startBroker(options: BrokerOptions): Promise<Broker> {
+  const endpoints = new Map<string, Endpoint>();
+  const fetchWaits: WaitCount = { waiting: 0 };
+  const services = await buildServices(options, endpoints, fetchWaits);
+  const { config, metrics, clock } = services;
+  const stats = new RequestStats(metrics, clock);
+  const server = new KafkaServer({
+    services,
+    gate: new Gate({
+      maxRequests: config.values['queued.max.requests'],
+      maxBytes: config.values['queued.max.request.bytes'],
+    }),
+    pool: new BufferPool(),
+    landing: Buffer.allocUnsafeSlow(LANDING_BYTES),
+    stats,
+    crash: options.crash ?? rethrow,
+  });
+  const help = 'Long polls that wait for data';
+  metrics.observeGauge('floe_broker_fetch_waiting', help, () => fetchWaits.waiting);
+  const addresses: BoundListener[] = [];
+  try {
+    for (const listener of options.listeners) {
+      const bound = await server.listen(listener);
+      addresses.push(bound);
+      endpoints.set(bound.name, advertisedEndpoint(options.settings, bound));
+    }
+  } catch (caught) {
+    await server.stop();
+    throw FloeError.from(caught);
+  }
+  return {
+    addresses,
+    config,
+    topicConfigs: services.topicConfigs,
+    services,
+    stop: () => server.stop(),
+  };
+}
+
+async function buildServices(
+  options: BrokerOptions,
+  endpoints: ReadonlyMap<string, Endpoint>,
+  fetchWaits: WaitCount,
+): Promise<BrokerServices> {
+  const { settings, nodeId, clusterId, metadata, prng, logDirectory } = options;
+  const config = await BrokerConfig.load({
+    settings,
+    nodeId,
+    store: metadata.topics,
+    others: options.otherSettings ?? [],
+  });
+  const services: Omit<BrokerServices, 'router'> & { router?: Router } = {
+    log: options.log,
+    directory: options.directory,
+    metadata,
+    config,
+    topicConfigs: new TopicConfigs(config, options.topicConfigExtensions ?? []),
+    cluster: {
+      clusterId,
+      nodeId,
+      rack: settings['broker.rack'] || null,
+      logDirectory,
+      endpoint: (listener) => endpoints.get(listener)!,
+    },
+    fetchSessions: new FetchSessions({
+      prng,
+      slots: () => config.values['max.incremental.fetch.session.cache.slots'],
+    }),
+    fetchWaits,
+    clock: options.clock,
+    prng,
+    ids: options.ids,
+    logger: options.logger,
+    metrics: options.metrics,
+  };
+  const complete = services as BrokerServices & { router: Router };
+  complete.router = new Router([...HANDLERS, ...(options.handlers?.(complete) ?? [])]);
+  return complete;
+}
+
+/** The address that clients are told for a listener: the advertised one, or the one it is bound to. */
+function advertisedEndpoint(
+  settings: BrokerSettings,
+  { name, host, port }: BoundListener,
+): Endpoint {
+  for (const advertised of settings['advertised.listeners']) {
+    const [, listener, toldHost, toldPort] = /^(\w+):\/\/(.*):(\d+)$/.exec(advertised) ?? [];
+    if (listener === name) return { host: toldHost || host, port: Number(toldPort) || port };
+  }
+  // "Every address" is none that a client could connect to.
+  const everywhere = host === '0.0.0.0' || host === '::' || host === '';
+  return { host: everywhere ? '127.0.0.1' : host, port };
+}
+
+function rethrow(error: AssertionError): never {
+  throw error;
+}

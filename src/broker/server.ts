@@ -1,0 +1,262 @@
+// Kafka sockets: listeners, limits on connections, timeouts, graceful stop. The only file that opens them.
+// A plain socket reads straight into the buffer that its connection names, which saves an allocation and a copy
+// per read: it takes over the accepted handle and uses net.Socket's `onread`. TLS sockets, and a Node without
+// that handle, hand over chunks instead, which are copied where a frame spans them.
+// Not for: what the bytes mean (connection.ts).
+import { type AddressInfo, createServer, type Server, Socket } from 'node:net';
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
+import { assert } from '../base/assert.ts';
+import type { Timer } from '../base/clock.ts';
+import { FloeError } from '../base/error.ts';
+import type { Component } from '../base/lifecycle.ts';
+import { Connection, type ConnectionShared } from './connection.ts';
+import type { Wire } from './wire.ts';
+
+export interface ListenerOptions {
+  /** Kafka's name of the listener, e.g. PLAINTEXT. */
+  readonly name: string;
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly tls?: TlsOptions;
+}
+
+export interface BoundListener {
+  readonly name: string;
+  readonly host: string;
+  readonly port: number;
+}
+
+/** How often idle and stuck connections are looked for. */
+const CHECK_EVERY_MS = 1_000;
+
+/** How long a closed connection's peer may take to notice, before the socket is destroyed. */
+const LINGER_MS = 1_000;
+
+/** How long requests under way get to finish when the broker stops. */
+const DRAIN_MS = 5_000;
+
+const BACKLOG = 511;
+
+export class KafkaServer implements Component {
+  readonly #shared: ConnectionShared;
+  readonly #servers: Server[] = [];
+  readonly #connections = new Set<Connection>();
+  readonly #perAddress = new Map<string, number>();
+  #nextId = 1;
+  #check: Timer | undefined;
+  #stopping: Promise<void> | undefined;
+
+  constructor(shared: ConnectionShared) {
+    this.#shared = shared;
+    shared.services.metrics.observeGauge(
+      'floe_broker_connections',
+      'Open client connections',
+      () => this.#connections.size,
+    );
+  }
+
+  get connections(): number {
+    return this.#connections.size;
+  }
+
+  /** Binds one listener. @throws FloeError `conflict` when the port is taken. */
+  async listen(options: ListenerOptions): Promise<BoundListener> {
+    const onSocket = (socket: Socket) => this.#accept(socket, options.name);
+    const server =
+      options.tls === undefined
+        ? createServer({ noDelay: true, pauseOnConnect: true }, onSocket)
+        : createTlsServer({ ...options.tls, noDelay: true }, onSocket);
+    await new Promise<void>((resolve, reject) => {
+      const fail = (caught: Error) =>
+        reject(FloeError.from(caught, `cannot listen on ${options.host}:${options.port}`));
+      server.once('error', fail);
+      server.listen({ host: options.host, port: options.port, backlog: BACKLOG }, () => {
+        server.off('error', fail);
+        resolve();
+      });
+    });
+    server.on('error', (caught) => {
+      this.#shared.services.logger.error({ error: caught.message }, 'listener failed');
+    });
+    this.#servers.push(server);
+    const { port } = server.address() as AddressInfo;
+    return { name: options.name, host: options.host, port };
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    // Stops listening at once. Its callback would wait for sockets whose handles were taken over.
+    for (const server of this.#servers) server.close();
+    const late = this.#shared.services.clock.setTimer(DRAIN_MS, () => {
+      for (const connection of this.#connections) connection.destroy();
+    });
+    await Promise.all([...this.#connections].map((connection) => connection.drain()));
+    late.cancel();
+    this.#check?.cancel();
+    this.#check = undefined;
+    this.#shared.stats.flush();
+  }
+
+  #accept(socket: Socket, listener: string): void {
+    const address = socket.remoteAddress ?? '';
+    const values = this.#shared.services.config.values;
+    const ofAddress = this.#perAddress.get(address) ?? 0;
+    if (
+      this.#stopping !== undefined ||
+      this.#connections.size >= values['max.connections'] ||
+      ofAddress >= values['max.connections.per.ip']
+    ) {
+      this.#count('floe_broker_connections_refused_total', 'Connections closed by a limit');
+      socket.destroy();
+      return;
+    }
+    this.#perAddress.set(address, ofAddress + 1);
+    this.#count('floe_broker_connections_total', 'Connections accepted');
+    this.#open(socket, listener, address);
+    this.#check ??= this.#shared.services.clock.setTimer(CHECK_EVERY_MS, () => this.#checkAll());
+  }
+
+  #open(accepted: Socket, listener: string, address: string): void {
+    const shared = this.#shared;
+    // Bytes arrive only after the connection is there: reading starts below.
+    let connection: Connection | undefined;
+    const { socket, start } = readInto(accepted, {
+      target: () => connection?.target() ?? shared.landing,
+      received: (buffer, length) => connection?.received(buffer, length),
+    });
+    const wire = new SocketWire(socket, address, () =>
+      shared.services.clock.setTimer(LINGER_MS, () => socket.destroy()),
+    );
+    const opened = new Connection({
+      shared,
+      wire,
+      id: this.#nextId++,
+      listener,
+      onClosed: () => this.#closed(opened, address),
+    });
+    connection = opened;
+    this.#connections.add(opened);
+    // An error is always followed by 'close'; resets by peers are daily life.
+    socket.on('error', () => {});
+    socket.on('end', () => socket.destroySoon());
+    socket.on('close', () => opened.closed());
+    start();
+  }
+
+  #closed(connection: Connection, address: string): void {
+    this.#connections.delete(connection);
+    const left = (this.#perAddress.get(address) ?? 1) - 1;
+    if (left === 0) this.#perAddress.delete(address);
+    else this.#perAddress.set(address, left);
+  }
+
+  #checkAll(): void {
+    const nowMs = this.#shared.services.clock.monotonic();
+    for (const connection of this.#connections) connection.check(nowMs);
+    this.#check =
+      this.#connections.size === 0
+        ? undefined
+        : this.#shared.services.clock.setTimer(CHECK_EVERY_MS, () => this.#checkAll());
+  }
+
+  #count(name: string, help: string): void {
+    this.#shared.services.metrics.count(name, help);
+  }
+}
+
+interface Reading {
+  target(): Buffer;
+  received(buffer: Buffer, length: number): void;
+}
+
+interface ReadingSocket {
+  readonly socket: Socket;
+  start(): void;
+}
+
+/** The socket to use in place of `accepted`, set up to read as `reading` wants. */
+function readInto(accepted: Socket, reading: Reading): ReadingSocket {
+  const owner = accepted as { _handle?: unknown };
+  const handle = owner._handle;
+  if (!(accepted instanceof Socket) || 'encrypted' in accepted || handle == null) {
+    return {
+      socket: accepted,
+      start() {
+        accepted.on('data', (chunk: Buffer) => reading.received(chunk, chunk.length));
+        accepted.resume();
+      },
+    };
+  }
+  owner._handle = null;
+  const options = {
+    handle,
+    // The handle was paused on accept; `start` reads.
+    pauseOnCreate: true,
+    onread: {
+      buffer: () => reading.target(),
+      callback(length: number, buffer: Uint8Array) {
+        reading.received(buffer as Buffer, length);
+        return true;
+      },
+    },
+  };
+  // `handle` is how net.Server itself makes sockets; the types leave it out.
+  const socket = new Socket(options as unknown as ConstructorParameters<typeof Socket>[0]);
+  return { socket, start: () => void socket.resume() };
+}
+
+class SocketWire implements Wire {
+  readonly remoteAddress: string;
+  readonly #socket: Socket;
+  readonly #linger: () => Timer;
+  #writing = false;
+
+  constructor(socket: Socket, remoteAddress: string, linger: () => Timer) {
+    this.#socket = socket;
+    this.remoteAddress = remoteAddress;
+    this.#linger = linger;
+  }
+
+  write(pieces: readonly Uint8Array[], done: () => void): void {
+    assert(!this.#writing, 'one write is under way at a time');
+    this.#writing = true;
+    const written = () => {
+      this.#writing = false;
+      done();
+    };
+    const socket = this.#socket;
+    if (pieces.length === 1) {
+      socket.write(pieces[0]!, written);
+      return;
+    }
+    socket.cork();
+    for (let i = 0; i < pieces.length - 1; i += 1) socket.write(pieces[i]!);
+    socket.write(pieces[pieces.length - 1]!, written);
+    socket.uncork();
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  /** Reads on, into nothing, until the peer has closed too: unread bytes would reset replies on their way. */
+  end(): void {
+    const timer = this.#linger();
+    this.#socket.once('close', () => timer.cancel());
+    this.#socket.end();
+    this.#socket.resume();
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+}

@@ -1,0 +1,41 @@
+// Topics as requests name them: by name, or by id in the newer versions of most APIs (KIP-516).
+import type { TopicDirectory } from '../metadata/topic-directory.ts';
+import type { Topic } from '../metadata/topics.ts';
+import { ErrorCode } from '../protocol/errors.ts';
+import { ZERO_UUID } from '../protocol/fields.ts';
+
+/** A topic, or the error code that says why there is none. */
+export interface TopicLookup {
+  readonly topic: Topic | undefined;
+  readonly errorCode: number;
+}
+
+/** By id unless that is zero, else by name. */
+export function topicOf(
+  directory: TopicDirectory,
+  name: string | null,
+  topicId: string,
+): TopicLookup {
+  if (topicId !== ZERO_UUID) {
+    const topic = directory.byId(topicId);
+    return { topic, errorCode: topic === undefined ? ErrorCode.UNKNOWN_TOPIC_ID : 0 };
+  }
+  const topic = directory.byName(name ?? '');
+  return { topic, errorCode: topic === undefined ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION : 0 };
+}
+
+/** Longest topic name: Kafka's, so that tools which build file names of it keep working. */
+export const MAX_TOPIC_NAME = 249;
+
+/** Why `name` can't be a topic's, or undefined when it can. */
+export function topicNameFault(name: string): string | undefined {
+  if (name === '') return 'a topic name must not be empty';
+  if (name === '.' || name === '..') return `"${name}" can't be a topic name`;
+  if (name.length > MAX_TOPIC_NAME) {
+    return `a topic name has at most ${MAX_TOPIC_NAME} characters, not ${name.length}`;
+  }
+  if (!/^[a-zA-Z0-9._-]+$/.test(name)) {
+    return `topic name "${name}" has other characters than letters, digits, ".", "_" and "-"`;
+  }
+  return undefined;
+}
