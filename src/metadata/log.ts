@@ -52,6 +52,7 @@ export interface FlushRow {
   readonly commitNumber: number;
   readonly objectId: number;
   readonly objectKey: string;
+  readonly generation: number;
   readonly committedMs: number;
   readonly index: Uint8Array;
 }

@@ -249,7 +249,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
 
   async flushesAfter(commitNumber: number, limit: number): Promise<readonly FlushRow[]> {
     return this.#db
-      .prepare(`SELECT commit_number, object_id, key, committed_ms, packed_index
+      .prepare(`SELECT commit_number, object_id, key, generation, committed_ms, packed_index
         FROM flushes JOIN log_objects USING (object_id)
         WHERE commit_number > ? AND state = 'open' ORDER BY commit_number LIMIT ?`)
       .all(commitNumber, limit)
@@ -257,6 +257,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
         commitNumber: Number(row['commit_number']),
         objectId: Number(row['object_id']),
         objectKey: row['key'] as string,
+        generation: Number(row['generation']),
         committedMs: Number(row['committed_ms']),
         index: row['packed_index'] as Uint8Array,
       }));

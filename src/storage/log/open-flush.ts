@@ -79,7 +79,7 @@ export class OpenFlush {
     this.#end += item.bytes.length;
     this.#count = n + 1;
     const span = this.spans.at(-1);
-    if (span?.request === request) span.count += 1;
+    if (span?.request === request && span.firstItem + span.count === itemNumber) span.count += 1;
     else this.spans.push({ request, firstItem: itemNumber, firstBatch: n, count: 1 });
   }
 

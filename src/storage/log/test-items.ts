@@ -1,0 +1,48 @@
+// Real record batches for tests, simulation and benchmarks of the log. Not for production code.
+import { BATCH_HEADER_BYTES, writeBatchHeader } from '../../protocol/record-batch.ts';
+import type { AppendItem } from './log.ts';
+
+export interface ItemOptions {
+  readonly partitionId: number;
+  readonly records?: number;
+  /** Bytes of the records section; its content is `fill`, which no test of the log decodes. */
+  readonly bytes?: number;
+  readonly fill?: number;
+  readonly producerId?: number;
+  readonly epoch?: number;
+  readonly sequence?: number;
+  readonly maxTimestamp?: number;
+}
+
+/** A batch with an intact header and CRC around opaque record bytes. */
+export function testItem(options: ItemOptions): AppendItem {
+  const recordCount = options.records ?? 1;
+  const producerId = options.producerId ?? -1;
+  const producerEpoch = options.epoch ?? (producerId < 0 ? -1 : 0);
+  const baseSequence = options.sequence ?? -1;
+  const maxTimestamp = options.maxTimestamp ?? -1;
+  const bytes = new Uint8Array(BATCH_HEADER_BYTES + (options.bytes ?? 40)).fill(options.fill ?? 7);
+  writeBatchHeader(bytes, {
+    baseOffset: 0,
+    leaderEpoch: -1,
+    attributes: 0,
+    lastOffsetDelta: recordCount - 1,
+    baseTimestamp: maxTimestamp,
+    maxTimestamp,
+    producerId,
+    producerEpoch,
+    baseSequence,
+    recordCount,
+  });
+  return {
+    partitionId: options.partitionId,
+    bytes,
+    recordCount,
+    lastOffsetDelta: recordCount - 1,
+    producerId,
+    producerEpoch,
+    baseSequence,
+    maxTimestamp,
+    logAppendTimeMs: -1,
+  };
+}
