@@ -16,13 +16,15 @@ const wanted = createHash('sha256')
 const installed = existsSync(stamp) ? readFileSync(stamp, 'utf8') : '';
 if (installed !== wanted) {
   process.stderr.write('Installing the pinned dependencies (once, about a minute)…\n');
-  const done = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+  // `npm ci` empties node_modules first, under the feet of whatever runs from it: only for a fresh checkout.
+  const command = existsSync(join(root, 'node_modules')) ? 'install' : 'ci';
+  const done = spawnSync('npm', [command, '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
     shell: process.platform === 'win32',
   });
   if (done.status !== 0) {
-    process.stderr.write('npm ci failed: is the npm registry reachable?\n');
+    process.stderr.write(`npm ${command} failed: is the npm registry reachable?\n`);
     process.exit(done.status ?? 1);
   }
   writeFileSync(stamp, wanted);
