@@ -2,7 +2,7 @@
 //
 // To append:   prepareAppend({ metadata, io, snapshotId, commitUuid, nowMs, added, summary }) gives `objects` to write,
 //              then `requirements` and `updates` for Catalog.commitTable. After a conflict: reload, prepare afresh (T4).
-// To read:     planScan({ metadata, io, filter }) gives data files with the deletes that apply to each.
+// To read:     planScan({ metadata, source: manifestSource(io), filter }) gives data files with the deletes that apply to each.
 // To build a DataFile: values and partition tuples in the form that types.ts documents at PartitionValue;
 //              bounds by encodeSingleValue; tuples by bindTableSpec(metadata, specId).fields[i].apply(sourceValue);
 //              folder by dataFolder(metadata) + '/' + partitionPath(spec, partition).
@@ -23,8 +23,10 @@ export { type ManifestFile, readManifestList, writeManifestList } from './manife
 export { LAST_ADDED, type NewTable, newTableMetadata } from './metadata-builder.ts';
 export * from './metadata-update.ts';
 export * from './partition.ts';
+export type { CompareOperator, Predicate } from './predicate.ts';
 export * from './primitive.ts';
 export { checkRequirements } from './requirements.ts';
+export * from './scan.ts';
 export * from './schema.ts';
 export * from './shapes.ts';
 export { type Summary, type Totals, totalsFromSummary, totalsOf } from './summary.ts';

@@ -47,6 +47,8 @@ export class MetadataBuilder {
   readonly #draft: Mutable<TableMetadata>;
   readonly #addedSnapshots = new Set<bigint>();
   readonly #nowMs: number;
+  /** A table that doesn't exist yet may be of any version, older than the default too. */
+  readonly #isNew: boolean;
   #lastSchema: number | undefined;
   #lastSpec: number | undefined;
   #lastOrder: number | undefined;
@@ -54,6 +56,7 @@ export class MetadataBuilder {
   /** Starts from `base`, or from nothing: then uuid, location, schema, spec and sort order must be set. */
   constructor(base: TableMetadata | undefined, nowMs: number) {
     this.#nowMs = nowMs;
+    this.#isNew = base === undefined;
     this.#draft = base === undefined ? blank() : { ...base };
   }
 
@@ -71,16 +74,10 @@ export class MetadataBuilder {
   upgradeFormatVersion(version: number): void {
     if (version > MAX_FORMAT_VERSION || version < 1)
       throw invalid(`format version ${version} does not exist here: 1 to ${MAX_FORMAT_VERSION} do`);
-    if (version < this.#version)
+    if (version < this.#version && !this.#isNew)
       throw invalid(`format version ${this.#version} can't go back to ${version}`);
     if (version >= 3 && this.#draft['next-row-id'] === undefined) this.#draft['next-row-id'] = 0;
     this.#draft['format-version'] = version;
-  }
-
-  /** For a table that doesn't exist yet: any version will do, older than the default too. */
-  startVersion(version: number): void {
-    this.#draft['format-version'] = 1;
-    this.upgradeFormatVersion(version);
   }
 
   setLocation(location: string): void {
@@ -90,11 +87,10 @@ export class MetadataBuilder {
     this.#draft.location = trimmed;
   }
 
+  /** `lastColumnId` may name ids that were used and dropped again; a lower one than the table's says nothing. */
   addSchema(schema: Schema, lastColumnId: number | undefined): void {
     checkSchema(schema, this.#version);
     const highest = Math.max(highestFieldId(schema), this.#draft['last-column-id']);
-    if (lastColumnId !== undefined && lastColumnId < this.#draft['last-column-id'])
-      throw invalid(`last-column-id ${lastColumnId} is below the table's ${highest}`);
     this.#draft['last-column-id'] = Math.max(highest, lastColumnId ?? 0);
     const same = this.#draft.schemas.find((one) => sameSchema(one, schema));
     const id = same?.['schema-id'] ?? nextId(this.#draft.schemas.map((one) => one['schema-id']));
@@ -185,7 +181,10 @@ export class MetadataBuilder {
     const last = this.#draft['last-sequence-number'];
     if (this.#snapshot(id) !== undefined)
       throw new FloeError('conflict', `snapshot ${id} exists already`);
-    if (this.#version >= 2 && sequence <= last) {
+    // A snapshot without parent replaces the table's content: other catalogs let it share a sequence number
+    // with what it replaces, and clients that replace tables concurrently rely on that.
+    const replaces = snapshot['parent-snapshot-id'] === undefined;
+    if (this.#version >= 2 && sequence <= last && !replaces) {
       throw new FloeError(
         'conflict',
         `snapshot ${id} has sequence number ${sequence}, the table is at ${last}: reload it`,
@@ -198,7 +197,7 @@ export class MetadataBuilder {
     }
     if (this.#version >= 3) this.#addRows(snapshot);
     this.#draft.snapshots = [...(this.#draft.snapshots ?? []), snapshot];
-    if (this.#version >= 2) this.#draft['last-sequence-number'] = sequence;
+    if (this.#version >= 2) this.#draft['last-sequence-number'] = Math.max(last, sequence);
     this.#addedSnapshots.add(id);
   }
 
@@ -234,9 +233,7 @@ export class MetadataBuilder {
   removeRef(name: string): void {
     const { [name]: _gone, ...refs } = this.#draft.refs ?? {};
     this.#draft.refs = refs;
-    if (name !== MAIN_BRANCH) return;
-    delete this.#draft['current-snapshot-id'];
-    this.#draft['snapshot-log'] = [];
+    if (name === MAIN_BRANCH) delete this.#draft['current-snapshot-id'];
   }
 
   /** Refs to a removed snapshot go with it; so do its statistics and the history before it. */
@@ -459,7 +456,7 @@ export function newTableMetadata(table: NewTable): TableMetadata {
   };
   builder.assignUuid(table.uuid);
   builder.setLocation(table.location);
-  builder.startVersion(version);
+  builder.upgradeFormatVersion(version);
   builder.addSchema({ ...schema, 'schema-id': 0 }, undefined);
   builder.setCurrentSchema(LAST_ADDED);
   builder.addSpec(

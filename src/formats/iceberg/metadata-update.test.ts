@@ -118,7 +118,7 @@ test('expiry: refs, history and statistics of removed snapshots go with them', a
 test('requirements: unknown ones are invalid, failed ones conflicts, create needs no table', () => {
   const { metadata } = new TestTable();
   expect(() => checkRequirements(metadata, [{ type: 'assert-magic' }])).toThrow(/unknown/);
-  expect(() => checkRequirements(metadata, [{ type: 'assert-create' }])).toThrow(/exists/);
+  expect(() => checkRequirements(metadata, [{ type: 'assert-create' }])).toThrow(/already exists/);
   checkRequirements(undefined, [{ type: 'assert-create' }]);
   checkRequirements(metadata, [
     { type: 'assert-table-uuid', uuid: metadata['table-uuid'].toUpperCase() },
@@ -127,7 +127,7 @@ test('requirements: unknown ones are invalid, failed ones conflicts, create need
   ]);
   expect(() =>
     checkRequirements(metadata, [{ type: 'assert-default-spec-id', 'default-spec-id': 3 }]),
-  ).toThrow(/default spec id is 0, expected 3/);
+  ).toThrow(/default partition spec changed: expected 3, is 0/);
 });
 
 test('a table can be made by updates alone, as a staged create is', () => {

@@ -6,41 +6,58 @@ import type { TableMetadata } from './types.ts';
 
 type Check = (requirement: Json, metadata: TableMetadata) => void;
 
+/** The first words are those that clients know from other catalogs. */
 function failed(what: string, wanted: unknown, got: unknown): FloeError {
   return new FloeError(
     'conflict',
-    `Requirement failed: ${what} is ${String(got ?? 'missing')}, expected ${String(wanted ?? 'none')}: reload the table and decide afresh`,
+    `Requirement failed: ${what}: expected ${String(wanted ?? 'none')}, is ${String(got ?? 'missing')} (reload the table and decide afresh)`,
   );
 }
 
 /** A requirement that one number of the metadata has a value. */
 const numberIs =
-  (name: string, key: keyof TableMetadata, property: string = name): Check =>
+  (property: string, key: keyof TableMetadata, what: string): Check =>
   (requirement, metadata) => {
     const wanted = asInt(requirement[property], property);
-    if (metadata[key] !== wanted) throw failed(name.replaceAll('-', ' '), wanted, metadata[key]);
+    if (metadata[key] !== wanted) throw failed(`${what} changed`, wanted, metadata[key]);
   };
 
 const CHECKS: Readonly<Record<string, Check>> = {
   'assert-table-uuid': (requirement, metadata) => {
     const wanted = asText(requirement['uuid'], 'uuid');
     if (metadata['table-uuid'].toLowerCase() !== wanted.toLowerCase())
-      throw failed('table uuid', wanted, metadata['table-uuid']);
+      throw failed('UUID does not match', wanted, metadata['table-uuid']);
   },
   'assert-ref-snapshot-id': (requirement, metadata) => {
     const ref = asText(requirement['ref'], 'ref');
     const id = requirement['snapshot-id'];
     const wanted = id === null || id === undefined ? undefined : asSnapshotId(id, 'snapshot-id');
-    const got = Object.hasOwn(metadata.refs ?? {}, ref)
-      ? metadata.refs?.[ref]?.['snapshot-id']
-      : undefined;
-    if (got !== wanted) throw failed(`ref "${ref}"`, wanted, got);
+    const present = Object.hasOwn(metadata.refs ?? {}, ref) ? metadata.refs?.[ref] : undefined;
+    const got = present?.['snapshot-id'];
+    if (got !== wanted)
+      throw failed(`${present?.type ?? 'branch or tag'} ${ref} has changed`, wanted, got);
   },
-  'assert-last-assigned-field-id': numberIs('last-assigned-field-id', 'last-column-id'),
-  'assert-current-schema-id': numberIs('current-schema-id', 'current-schema-id'),
-  'assert-last-assigned-partition-id': numberIs('last-assigned-partition-id', 'last-partition-id'),
-  'assert-default-spec-id': numberIs('default-spec-id', 'default-spec-id'),
-  'assert-default-sort-order-id': numberIs('default-sort-order-id', 'default-sort-order-id'),
+  'assert-last-assigned-field-id': numberIs(
+    'last-assigned-field-id',
+    'last-column-id',
+    'last assigned field id',
+  ),
+  'assert-current-schema-id': numberIs('current-schema-id', 'current-schema-id', 'current schema'),
+  'assert-last-assigned-partition-id': numberIs(
+    'last-assigned-partition-id',
+    'last-partition-id',
+    'last assigned partition id',
+  ),
+  'assert-default-spec-id': numberIs(
+    'default-spec-id',
+    'default-spec-id',
+    'default partition spec',
+  ),
+  'assert-default-sort-order-id': numberIs(
+    'default-sort-order-id',
+    'default-sort-order-id',
+    'default sort order',
+  ),
 };
 
 /**
@@ -55,7 +72,7 @@ export function checkRequirements(
     const type = asText(requirement['type'], 'type of a requirement');
     if (type === 'assert-create') {
       if (metadata !== undefined)
-        throw new FloeError('conflict', 'Requirement failed: the table exists already');
+        throw new FloeError('conflict', 'Requirement failed: table already exists');
       continue;
     }
     if (!Object.hasOwn(CHECKS, type))

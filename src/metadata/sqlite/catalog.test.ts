@@ -70,7 +70,7 @@ test('rename keeps the pointer; a taken name or missing namespace leaves all as 
   ]);
   const t = { namespace: 'a', name: 't' };
   await expect(catalog.renameTable(t, { namespace: 'a', name: 'taken' })).rejects.toThrow(/exists/);
-  await expect(catalog.renameTable(t, { namespace: 'z', name: 't' })).rejects.toThrow(/"z"/);
+  await expect(catalog.renameTable(t, { namespace: 'z', name: 't' })).rejects.toThrow(/: z/);
   await catalog.renameTable(t, { namespace: 'a', name: 'v' });
   expect(await catalog.table('a', 't')).toBeUndefined();
   expect(await catalog.dropTable('a', 'v')).toMatchObject({ metadataLocation: 'm' });

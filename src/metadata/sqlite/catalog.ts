@@ -30,15 +30,15 @@ const ALL = -1;
 
 const shown = (namespace: NamespaceKey) => namespace.split(LEVEL_SEPARATOR).join('.');
 const missingNamespace = (namespace: NamespaceKey) =>
-  new FloeError('not-found', `namespace "${shown(namespace)}" does not exist`, {
+  new FloeError('not-found', `Namespace does not exist: ${shown(namespace)}`, {
     details: { thing: 'namespace' },
   });
 const missingTable = ({ namespace, name }: TableName) =>
-  new FloeError('not-found', `table "${shown(namespace)}.${name}" does not exist`, {
+  new FloeError('not-found', `Table does not exist: ${shown(namespace)}.${name}`, {
     details: { thing: 'table' },
   });
 const presentTable = ({ namespace, name }: TableName) =>
-  new FloeError('conflict', `table "${shown(namespace)}.${name}" already exists`, {
+  new FloeError('conflict', `Table already exists: ${shown(namespace)}.${name}`, {
     details: { thing: 'table' },
   });
 
@@ -55,7 +55,7 @@ export class SqliteCatalog implements CatalogMetadata {
     this.#db.transaction(() => {
       if (parent !== '') this.#requireNamespace(parent);
       if (this.#properties(namespace) !== undefined) {
-        throw new FloeError('conflict', `namespace "${shown(namespace)}" already exists`, {
+        throw new FloeError('conflict', `Namespace already exists: ${shown(namespace)}`, {
           details: { thing: 'namespace' },
         });
       }
@@ -104,7 +104,7 @@ export class SqliteCatalog implements CatalogMetadata {
       if (holds !== undefined) {
         throw new FloeError(
           'conflict',
-          `namespace "${shown(namespace)}" is not empty: drop its tables and namespaces first`,
+          `Namespace ${shown(namespace)} is not empty: drop its tables and namespaces first`,
           { details: { thing: 'namespace', reason: 'not-empty' } },
         );
       }
