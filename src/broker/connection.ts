@@ -28,8 +28,8 @@ import type { Wire } from './wire.ts';
 
 const PRODUCE_KEY = 0;
 
-/** Replies of this kind may be as large as fetch.max.bytes: so many may be unsent before the next is begun. */
-const MAX_UNSENT_BULKY = 2;
+/** Replies may be as large as fetch.max.bytes: so many such requests run, or wait to be sent, at a time. */
+const MAX_BULKY = 2;
 
 /** What all connections of a broker share. */
 export interface ConnectionShared {
@@ -127,9 +127,10 @@ export class Connection implements ClientConnection {
   readonly #slots: Slot[] = [];
   /** Frames that may not start yet. */
   readonly #waiting: WaitingFrame[] = [];
-  /** Bytes of replies made and not yet taken by the kernel, and how many bulky ones. */
+  /** Bytes of replies made and not yet taken by the kernel. */
   #unsentBytes = 0;
-  #unsentBulky = 0;
+  /** Bulky requests whose reply isn't out. */
+  #bulky = 0;
   #paused = false;
   #waitsForRelief = false;
   /** No further request is started: the peer sent garbage, or the broker stops. */
@@ -255,7 +256,7 @@ export class Connection implements ClientConnection {
     const values = services.config.values;
     if (this.#slots.length >= values['connection.max.requests']) return false;
     if (this.#unsentBytes >= values['connection.max.unsent.bytes']) return false;
-    if (this.#unsentBulky >= MAX_UNSENT_BULKY && services.router.handler(apiKey)?.bulky) {
+    if (this.#bulky >= MAX_BULKY && services.router.handler(apiKey)?.bulky) {
       return false;
     }
     if (!gate.open) {
@@ -306,6 +307,7 @@ export class Connection implements ClientConnection {
       }
       const body = decodeBody(request);
       this.#slots.push(slot);
+      if (slot.handler.bulky) this.#bulky += 1;
       this.#handle(slot, body);
     } catch (caught) {
       this.#refuse(caught);
@@ -373,7 +375,6 @@ export class Connection implements ClientConnection {
     slot.state = 'replied';
     slot.repliedMs = this.#now();
     this.#unsentBytes += bytes;
-    if (slot.handler.bulky) this.#unsentBulky += 1;
     this.#sendReplies();
   }
 
@@ -383,7 +384,7 @@ export class Connection implements ClientConnection {
       const slot = this.#slots.shift()!;
       if (slot.state === 'hang-up') this.#hangUp();
       const { pieces, bytes } = slot;
-      if (slot.state !== 'replied') slot.finish();
+      if (slot.state !== 'replied') this.#finish(slot);
       else if (this.#hungUp) this.#sent(slot);
       else this.#outbox.push({ pieces, bytes, done: () => this.#sent(slot) });
     }
@@ -393,10 +394,15 @@ export class Connection implements ClientConnection {
 
   #sent(slot: Slot): void {
     this.#unsentBytes -= slot.bytes;
-    if (slot.handler.bulky) this.#unsentBulky -= 1;
-    assert(this.#unsentBytes >= 0 && this.#unsentBulky >= 0, 'replies are sent once');
-    slot.finish();
+    assert(this.#unsentBytes >= 0, 'a reply is sent once');
+    this.#finish(slot);
     if (!this.#closed) this.#measure(slot);
+  }
+
+  #finish(slot: Slot): void {
+    if (slot.handler.bulky) this.#bulky -= 1;
+    assert(this.#bulky >= 0, 'a request is finished once');
+    slot.finish();
   }
 
   #measure(slot: Slot): void {

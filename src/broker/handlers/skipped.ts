@@ -23,7 +23,6 @@ const TELEMETRY = 'client metrics (KIP-714) are optional; clients carry on witho
 
 /** By API key. */
 export const SKIPPED: Readonly<Record<number, SkippedApi>> = {
-  17: { name: 'SaslHandshake', reason: SASL },
   24: { name: 'AddPartitionsToTxn', reason: TRANSACTIONS },
   25: { name: 'AddOffsetsToTxn', reason: TRANSACTIONS },
   26: { name: 'EndTxn', reason: TRANSACTIONS },

@@ -4,6 +4,7 @@ import { produceHandler } from './00-produce.ts';
 import { fetchHandler } from './01-fetch.ts';
 import { listOffsetsHandler } from './02-list-offsets.ts';
 import { metadataHandler } from './03-metadata.ts';
+import { saslHandshakeHandler } from './17-sasl-handshake.ts';
 import { apiVersionsHandler } from './18-api-versions.ts';
 import { createTopicsHandler } from './19-create-topics.ts';
 import { deleteTopicsHandler } from './20-delete-topics.ts';
@@ -24,6 +25,7 @@ export const HANDLERS: readonly AnyHandler[] = [
   fetchHandler,
   listOffsetsHandler,
   metadataHandler,
+  saslHandshakeHandler,
   apiVersionsHandler,
   createTopicsHandler,
   deleteTopicsHandler,
