@@ -1,14 +1,14 @@
 // An ordinary Kafka client (kafkajs) for the operator commands, with readable errors.
-import { type Admin, Kafka, KafkaJSError, logLevel } from 'kafkajs';
+import kafkajs, { type Admin, type Kafka } from 'kafkajs';
 import { FloeError } from '../base/error.ts';
 
 export const KAFKA_SERVER = '127.0.0.1:9092';
 
 export function kafkaClient(server: string): Kafka {
-  return new Kafka({
+  return new kafkajs.Kafka({
     clientId: 'floe-cli',
     brokers: [server],
-    logLevel: logLevel.NOTHING,
+    logLevel: kafkajs.logLevel.NOTHING,
     connectionTimeout: 3_000,
     retry: { retries: 2, initialRetryTime: 100 },
   });
@@ -37,7 +37,7 @@ export function withAdmin<T>(server: string, work: (admin: Admin) => Promise<T>)
 }
 
 function readable(caught: unknown, server: string): FloeError {
-  if (!(caught instanceof KafkaJSError)) return FloeError.from(caught);
+  if (!(caught instanceof kafkajs.KafkaJSError)) return FloeError.from(caught);
   const root = rootCause(caught);
   if (/ECONNREFUSED|Connection (error|timeout)|ENOTFOUND/.test(root.message)) {
     return new FloeError(

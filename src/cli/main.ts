@@ -1,26 +1,29 @@
 // The `floe` command: parses arguments, runs one command, turns a failure into one clear line and exit code 1.
+// Only the command that was asked for is loaded, so that `serve` is ready soon and `--help` answers at once.
 import { Command } from 'commander';
 import { FloeError, isFloeError } from '../base/error.ts';
-import { consumeCommand } from './commands/consume.ts';
-import { demoCommand } from './commands/demo.ts';
-import { groupsCommand } from './commands/groups.ts';
-import { produceCommand } from './commands/produce.ts';
-import { serveCommand } from './commands/serve.ts';
-import { sqlCommand } from './commands/sql.ts';
-import { tablesCommand } from './commands/tables.ts';
-import { topicsCommand } from './commands/topics.ts';
 
-const program = new Command('floe')
-  .description('A Kafka-compatible broker whose topics are Apache Iceberg tables')
-  .showHelpAfterError('(add --help for the options)')
-  .addCommand(serveCommand())
-  .addCommand(topicsCommand())
-  .addCommand(produceCommand())
-  .addCommand(consumeCommand())
-  .addCommand(groupsCommand())
-  .addCommand(tablesCommand())
-  .addCommand(sqlCommand())
-  .addCommand(demoCommand());
+/** Name → loader, in the order of `--help`. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import('./commands/serve.ts')).serveCommand(),
+  topics: async () => (await import('./commands/topics.ts')).topicsCommand(),
+  produce: async () => (await import('./commands/produce.ts')).produceCommand(),
+  consume: async () => (await import('./commands/consume.ts')).consumeCommand(),
+  groups: async () => (await import('./commands/groups.ts')).groupsCommand(),
+  tables: async () => (await import('./commands/tables.ts')).tablesCommand(),
+  sql: async () => (await import('./commands/sql.ts')).sqlCommand(),
+  demo: async () => (await import('./commands/demo.ts')).demoCommand(),
+};
+
+async function main(): Promise<void> {
+  const program = new Command('floe')
+    .description('A Kafka-compatible broker whose topics are Apache Iceberg tables')
+    .showHelpAfterError('(add --help for the options)');
+  const asked = COMMANDS[process.argv[2] ?? ''];
+  for (const load of asked === undefined ? Object.values(COMMANDS) : [asked])
+    program.addCommand(await load());
+  await program.parseAsync();
+}
 
 // `floe tables list | head`: the reader went away, which is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -29,10 +32,10 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 });
 
 try {
-  await program.parseAsync();
+  await main();
 } catch (caught) {
   const error = FloeError.from(caught);
   process.stderr.write(`floe: ${error.message}\n`);
-  if (!isFloeError(caught) && process.env['FLOE_DEBUG'] !== undefined) console.error(caught);
+  if (!isFloeError(caught)) process.stderr.write(`${(caught as Error).stack ?? ''}\n`);
   process.exit(1);
 }

@@ -5,7 +5,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Kafka, logLevel, type Producer } from 'kafkajs';
+import kafkajs, { type Kafka, type Producer } from 'kafkajs';
 import { type Prng, seededPrng } from '../../src/base/prng.ts';
 import { type ChildNode, startChild } from '../../src/cli/child.ts';
 
@@ -31,10 +31,10 @@ function check(condition: boolean, what: string): void {
 }
 
 function client(node: ChildNode): Kafka {
-  return new Kafka({
+  return new kafkajs.Kafka({
     clientId: 'kill',
     brokers: [node.addresses.kafka],
-    logLevel: logLevel.NOTHING,
+    logLevel: kafkajs.logLevel.NOTHING,
     retry: { retries: 0 },
   });
 }

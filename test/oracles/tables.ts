@@ -8,7 +8,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Kafka, logLevel } from 'kafkajs';
+import kafkajs from 'kafkajs';
 import { avroEncoder, registerAvro } from '../../src/cli/avro-value.ts';
 import { type ChildNode, startChild } from '../../src/cli/child.ts';
 import { FLIGHT_SCHEMA, readFlights } from '../../src/cli/flights.ts';
@@ -134,7 +134,10 @@ function note(ok: boolean, what: string): void {
 const PARTITIONS = 3;
 
 async function produce(node: ChildNode, test: Case): Promise<Record<string, unknown>[]> {
-  const kafka = new Kafka({ brokers: [node.addresses.kafka], logLevel: logLevel.NOTHING });
+  const kafka = new kafkajs.Kafka({
+    brokers: [node.addresses.kafka],
+    logLevel: kafkajs.logLevel.NOTHING,
+  });
   const configs: Record<string, string> = {
     'table.topic.enable': 'true',
     'table.topic.convert.value.type': test.converter,

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { CompressionTypes, type Producer } from 'kafkajs';
+import type { Producer } from 'kafkajs';
 import { FloeError } from '../../base/error.ts';
 import { avroEncoder, registerAvro } from '../avro-value.ts';
 import { type ChildNode, startChild } from '../child.ts';
@@ -119,7 +119,7 @@ async function sendAll(
   for await (const flights of readFlights(rows, BATCH)) {
     const messages = flights.map((flight) => ({ value: encode(flight) }));
     const sending = producer
-      .send({ topic: TOPIC, messages, acks: -1, compression: CompressionTypes.None })
+      .send({ topic: TOPIC, messages, acks: -1 })
       .then(() => sent(messages.length));
     const tracked = sending.finally(() => underWay.delete(tracked));
     underWay.add(tracked);

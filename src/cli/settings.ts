@@ -1,0 +1,41 @@
+// Every setting that `floe serve` takes, put together from the folders' own definitions.
+import { int, oneOf, type Settings } from '../base/settings.ts';
+import { brokerSettings } from '../broker/index.ts';
+import { catalogSettings } from '../catalog/index.ts';
+import { protocolSettings } from '../protocol/index.ts';
+import { registrySettings } from '../schema-registry/index.ts';
+import { readSettings } from '../storage/log/read-settings.ts';
+import { logSettings } from '../storage/log/settings.ts';
+import { objectSettings } from '../storage/objects/index.ts';
+
+const nodeSettings = {
+  'node.id': int({
+    default: 1,
+    min: 0,
+    doc: 'Id of this broker, as clients see it.',
+    aliases: ['broker.id'],
+  }),
+  'log.level': oneOf(['debug', 'info', 'warn', 'error', 'silent'], {
+    default: 'warn',
+    doc: 'What is logged, as JSON lines on stderr. `info` adds one line for each thing that starts or changes.',
+  }),
+} as const satisfies Settings;
+
+/** By area, in the order of the settings page. */
+export const settingsByArea = {
+  Node: nodeSettings,
+  Broker: { ...protocolSettings, ...brokerSettings },
+  Log: { ...logSettings, ...readSettings },
+  'Object storage': objectSettings,
+  'Schema registry': registrySettings,
+  Catalog: catalogSettings,
+} as const satisfies Record<string, Settings>;
+
+export const serverSettings = {
+  ...settingsByArea.Node,
+  ...settingsByArea.Broker,
+  ...settingsByArea.Log,
+  ...settingsByArea['Object storage'],
+  ...settingsByArea['Schema registry'],
+  ...settingsByArea.Catalog,
+} as const satisfies Settings;
