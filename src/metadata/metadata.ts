@@ -5,6 +5,7 @@ import type { CatalogMetadata } from './catalog.ts';
 import type { ClusterMetadata } from './cluster.ts';
 import type { GroupsMetadata } from './groups.ts';
 import type { LogMetadata } from './log.ts';
+import type { ObjectsMetadata } from './objects.ts';
 import type { ProducersMetadata } from './producers.ts';
 import type { RegistryMetadata } from './registry.ts';
 import type { TablesMetadata } from './tables.ts';
@@ -14,6 +15,7 @@ export interface Metadata {
   readonly cluster: ClusterMetadata;
   readonly topics: TopicsMetadata;
   readonly log: LogMetadata;
+  readonly objects: ObjectsMetadata;
   readonly producers: ProducersMetadata;
   readonly groups: GroupsMetadata;
   readonly registry: RegistryMetadata;

@@ -1,7 +1,6 @@
 // Who owns a store: `cluster.json`, created with `If-None-Match: *` at first start, never changed. A metadata
 // store and an object store that don't belong together (a wrong bucket, a lost database) refuse to start here,
 // before anything is written or swept.
-import { assert } from '../base/assert.ts';
 import { FloeError, isFloeError } from '../base/error.ts';
 import { type IdSource, uuidToBytes } from '../base/prng.ts';
 import type { ObjectStore } from './objects/object-store.ts';
@@ -25,12 +24,6 @@ export function newClusterId(ids: IdSource): string {
     const id = Buffer.from(uuidToBytes(ids.uuid())).toString('base64url');
     if (!id.startsWith('-')) return id;
   }
-}
-
-/** The 16 bytes of a cluster id, as the headers of log objects carry them. */
-export function clusterIdBytes(clusterId: string): Uint8Array {
-  assert(CLUSTER_ID.test(clusterId), `a cluster id is 22 characters of base64url: ${clusterId}`);
-  return new Uint8Array(Buffer.from(clusterId, 'base64url'));
 }
 
 export interface ClaimOptions {

@@ -5,6 +5,7 @@ import { clusterMigrations, SqliteCluster } from './cluster.ts';
 import { Database } from './database.ts';
 import { groupsMigrations, SqliteGroups } from './groups.ts';
 import { logMigrations, SqliteLog } from './log.ts';
+import { objectsMigrations, SqliteObjects } from './objects.ts';
 import { ProducerAges, producersMigrations, SqliteProducers } from './producers.ts';
 import { registryMigrations, SqliteRegistry } from './registry.ts';
 import { SqliteTables, tablesMigrations } from './tables.ts';
@@ -30,6 +31,7 @@ export function openSqliteMetadata(
     ...topicsMigrations,
     ...producersMigrations,
     ...logMigrations,
+    ...objectsMigrations,
     ...groupsMigrations,
     ...registryMigrations,
     ...tablesMigrations,
@@ -46,6 +48,7 @@ export function openSqliteMetadata(
     tables,
     catalog: new SqliteCatalog(database),
     log,
+    objects: new SqliteObjects(database, log),
     cluster: new SqliteCluster(database),
     producers: new SqliteProducers(ages, log),
     close: () => database.close(),

@@ -1,0 +1,86 @@
+// The objects of the log as things that are replaced, given up and deleted: what compaction swaps, what nobody refers
+// to any more, what a crashed writer left behind. The key is unique, and commits use the same index: whoever claims
+// a key second loses, so nothing is deleted that a commit refers to (L10).
+// Not for: commits and look-ups by offset (metadata/log.ts), the bytes (storage/log).
+import type { FlushRow, NewObjectEntry, ObjectEntry } from './log.ts';
+
+/**
+ * `open`: its index is in flush rows; `sealed`: in entries; `deleting`: claimed, its bytes will go; `deleted`: gone,
+ * the row waits for the flush rows that still name it.
+ */
+export type ObjectState = 'open' | 'sealed' | 'deleting' | 'deleted';
+
+export interface LogObject {
+  readonly objectId: number;
+  readonly key: string;
+  readonly kind: 'file' | 'object';
+  readonly generation: number;
+  readonly state: ObjectState;
+  readonly bytes: number;
+  readonly createdMs: number;
+  /** When it came into this state. */
+  readonly changedMs: number;
+}
+
+/** What is left of a sealed object. */
+export interface ObjectUse {
+  readonly object: LogObject;
+  /** Bytes, entries (one per partition mostly) and runs that are referred to. */
+  readonly liveBytes: number;
+  readonly entries: number;
+  readonly runs: number;
+}
+
+/** A row that gives way: exactly as it was read, or the swap does not happen. */
+export type ReplacedEntry = Pick<
+  ObjectEntry,
+  'partitionId' | 'baseOffset' | 'endOffset' | 'objectId'
+>;
+
+/** One step of compaction: rows of old objects for rows of a new one, in one transaction. */
+export interface ReplaceEntries {
+  /** Written and durable. */
+  readonly object: { readonly key: string; readonly bytes: number };
+  readonly entries: readonly NewObjectEntry[];
+  readonly replaced: readonly ReplacedEntry[];
+  /** Unsealed objects whose flush rows give way whole. */
+  readonly openObjects: readonly number[];
+  readonly nowMs: number;
+}
+
+export interface FreedBytes {
+  readonly partitionId: number;
+  readonly bytes: number;
+}
+
+export interface ObjectsMetadata {
+  /** Objects of a state by ascending id, after `afterId`. */
+  list(state: ObjectState, afterId: number, limit: number): Promise<readonly LogObject[]>;
+  /** Sealed objects by ascending id, after `afterId`, with what is left of them. */
+  uses(afterId: number, limit: number): Promise<readonly ObjectUse[]>;
+  /** All entries that lie in these objects, by (partition, offset). */
+  entriesOf(objectIds: readonly number[]): Promise<readonly ObjectEntry[]>;
+  /** Flush rows of these objects, in commit order. */
+  flushesOf(objectIds: readonly number[]): Promise<readonly FlushRow[]>;
+  /** The first entry of a partition that ends above `fromOffset` and reaches the time; undefined if none does. */
+  entryAtTime(
+    partitionId: number,
+    timestampMs: number,
+    fromOffset: number,
+  ): Promise<ObjectEntry | undefined>;
+  /**
+   * Swaps. Entries of partitions that ended, or below their log start, are left out. Repeating it is harmless.
+   * @returns the new object's id. @throws FloeError `conflict` when a source changed: nothing happened.
+   */
+  replace(request: ReplaceEntries): Promise<number>;
+  /** Drops entries that lie whole below their log start, and takes their bytes off the partitions' sizes. */
+  dropExpired(limit: number): Promise<readonly FreedBytes[]>;
+  /** Sealed objects that nothing refers to become `deleting`; they are returned. */
+  claimUnreferenced(nowMs: number, limit: number): Promise<readonly LogObject[]>;
+  /** Keys that no row knows become `deleting` (orphans of writers that died); the others are left alone. */
+  claimKeys(keys: readonly string[], nowMs: number): Promise<readonly string[]>;
+  /** Objects that have been `deleting` since before `beforeMs`. */
+  deletable(beforeMs: number, limit: number): Promise<readonly LogObject[]>;
+  /** The bytes of these objects are gone. */
+  forget(objectIds: readonly number[]): Promise<void>;
+}

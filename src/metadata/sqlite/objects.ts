@@ -1,0 +1,260 @@
+// Objects of the log on SQLite, over the tables of sqlite/log.ts. See metadata/objects.ts for the contract.
+import { assert } from '../../base/assert.ts';
+import { FloeError } from '../../base/error.ts';
+import type { FlushRow, NewObjectEntry, ObjectEntry } from '../log.ts';
+import type {
+  FreedBytes,
+  LogObject,
+  ObjectState,
+  ObjectsMetadata,
+  ObjectUse,
+  ReplacedEntry,
+  ReplaceEntries,
+} from '../objects.ts';
+import type { Database, Migration } from './database.ts';
+import { type SqliteLog, toObjectEntry } from './log.ts';
+
+export const objectsMigrations: readonly Migration[] = [
+  {
+    name: 'objects-1',
+    // Few objects are ever on their way out; the rest must not be looked through for them.
+    sql: `CREATE INDEX log_objects_leaving ON log_objects (state, changed_ms)
+      WHERE state IN ('deleting', 'deleted');`,
+  },
+];
+
+const OBJECT_COLUMNS = 'object_id, key, kind, generation, state, bytes, created_ms, changed_ms';
+
+export class SqliteObjects implements ObjectsMetadata {
+  readonly #db: Database;
+  readonly #log: SqliteLog;
+
+  constructor(db: Database, log: SqliteLog) {
+    this.#db = db;
+    this.#log = log;
+  }
+
+  async list(state: ObjectState, afterId: number, limit: number): Promise<readonly LogObject[]> {
+    return this.#db
+      .prepare(`SELECT ${OBJECT_COLUMNS} FROM log_objects WHERE state = ? AND object_id > ?
+        ORDER BY object_id LIMIT ?`)
+      .all(state, afterId, limit)
+      .map(toLogObject);
+  }
+
+  async uses(afterId: number, limit: number): Promise<readonly ObjectUse[]> {
+    const use =
+      this.#db.prepare(`SELECT COUNT(*) AS entries, SUM(bytes) AS bytes, SUM(run_count) AS runs
+      FROM object_entries WHERE object_id = ?`);
+    return (await this.list('sealed', afterId, limit)).map((object) => {
+      const row = use.get(object.objectId)!;
+      return {
+        object,
+        entries: Number(row['entries']),
+        liveBytes: Number(row['bytes'] ?? 0),
+        runs: Number(row['runs'] ?? 0),
+      };
+    });
+  }
+
+  async entriesOf(objectIds: readonly number[]): Promise<readonly ObjectEntry[]> {
+    const select = this.#db.prepare(`SELECT object_entries.*, key
+      FROM object_entries JOIN log_objects USING (object_id) WHERE object_id = ?`);
+    const entries = objectIds.flatMap((objectId) => select.all(objectId).map(toObjectEntry));
+    return entries.sort((a, b) => a.partitionId - b.partitionId || a.baseOffset - b.baseOffset);
+  }
+
+  async flushesOf(objectIds: readonly number[]): Promise<readonly FlushRow[]> {
+    return this.#db
+      .prepare(`SELECT commit_number, object_id, key, generation, committed_ms, packed_index
+        FROM flushes JOIN log_objects USING (object_id)
+        WHERE object_id IN (SELECT value FROM json_each(?)) ORDER BY commit_number`)
+      .all(JSON.stringify(objectIds))
+      .map((row) => ({
+        commitNumber: Number(row['commit_number']),
+        objectId: Number(row['object_id']),
+        objectKey: row['key'] as string,
+        generation: Number(row['generation']),
+        committedMs: Number(row['committed_ms']),
+        index: row['packed_index'] as Uint8Array,
+      }));
+  }
+
+  async entryAtTime(
+    partitionId: number,
+    timestampMs: number,
+    fromOffset: number,
+  ): Promise<ObjectEntry | undefined> {
+    const row = this.#db
+      .prepare(`SELECT object_entries.*, key FROM object_entries JOIN log_objects USING (object_id)
+        WHERE partition_id = ? AND end_offset > ? AND max_timestamp >= ? ORDER BY base_offset LIMIT 1`)
+      .get(partitionId, fromOffset, timestampMs);
+    return row === undefined ? undefined : toObjectEntry(row);
+  }
+
+  async replace(request: ReplaceEntries): Promise<number> {
+    return this.#db.transaction(() => {
+      const known = this.#db
+        .prepare('SELECT object_id, state FROM log_objects WHERE key = ?')
+        .get(request.object.key);
+      if (known?.['state'] === 'sealed') return Number(known['object_id']);
+      if (known !== undefined)
+        throw new FloeError('conflict', `object ${request.object.key} is ${known['state']}`);
+      for (const entry of request.replaced) this.#giveWay(entry);
+      for (const objectId of request.openObjects) this.#sealOpen(objectId);
+      const objectId = this.#insertObject(request);
+      for (const entry of request.entries) this.#insertEntry(objectId, entry);
+      return objectId;
+    });
+  }
+
+  /** A row that is gone is fine when its partition ended or its log start has passed it. */
+  #giveWay({ partitionId, baseOffset, endOffset, objectId }: ReplacedEntry): void {
+    const { changes } = this.#db
+      .prepare(`DELETE FROM object_entries
+        WHERE partition_id = ? AND base_offset = ? AND end_offset = ? AND object_id = ?`)
+      .run(partitionId, baseOffset, endOffset, objectId);
+    if (Number(changes) === 1 || !this.#isLive(partitionId, endOffset)) return;
+    throw new FloeError(
+      'conflict',
+      `entry ${partitionId}/${baseOffset} of object ${objectId} changed under its compaction`,
+    );
+  }
+
+  #isLive(partitionId: number, endOffset: number): boolean {
+    const row = this.#db
+      .prepare('SELECT log_start FROM log_partitions WHERE partition_id = ?')
+      .get(partitionId);
+    return row !== undefined && endOffset > Number(row['log_start']);
+  }
+
+  #sealOpen(objectId: number): void {
+    const { changes } = this.#db
+      .prepare("UPDATE log_objects SET state = 'sealed' WHERE object_id = ? AND state = 'open'")
+      .run(objectId);
+    if (Number(changes) !== 1)
+      throw new FloeError('conflict', `object ${objectId} is no longer open`);
+  }
+
+  #insertObject({ object, entries, nowMs }: ReplaceEntries): number {
+    const live = entries.reduce((sum, entry) => sum + entry.bytes, 0);
+    const { lastInsertRowid } = this.#db
+      .prepare(`INSERT INTO log_objects (key, kind, generation, state, bytes, live_bytes, created_ms, changed_ms)
+        VALUES (?, 'object', 0, 'sealed', ?, ?, ?, ?)`)
+      .run(object.key, object.bytes, live, nowMs, nowMs);
+    return Number(lastInsertRowid);
+  }
+
+  #insertEntry(objectId: number, entry: NewObjectEntry): void {
+    if (!this.#isLive(entry.partitionId, entry.endOffset)) return;
+    this.#db
+      .prepare(`INSERT INTO object_entries (partition_id, base_offset, end_offset, object_id, index_position,
+        index_length, bytes, record_count, run_count, max_timestamp, commit_number)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+      .run(
+        entry.partitionId,
+        entry.baseOffset,
+        entry.endOffset,
+        objectId,
+        entry.indexPosition,
+        entry.indexLength,
+        entry.bytes,
+        entry.recordCount,
+        entry.runCount,
+        entry.maxTimestamp,
+        entry.commitNumber,
+      );
+  }
+
+  async dropExpired(limit: number): Promise<readonly FreedBytes[]> {
+    return this.#db.transaction(() => {
+      const freed = new Map<number, number>();
+      for (const row of this.#expired(limit)) {
+        const partitionId = Number(row['partition_id']);
+        freed.set(partitionId, (freed.get(partitionId) ?? 0) + Number(row['bytes']));
+        this.#db
+          .prepare('DELETE FROM object_entries WHERE partition_id = ? AND base_offset = ?')
+          .run(partitionId, Number(row['base_offset']));
+      }
+      const moves = [...freed].map(([partitionId, freedBytes]) => ({
+        partitionId,
+        logStartOffset: 0,
+        freedBytes,
+      }));
+      // A log start never moves back, so this only takes the bytes off; it joins this transaction.
+      // (`moveLogStarts` has done its work when it returns, only its answer comes later.)
+      if (moves.length > 0) void this.#log.moveLogStarts(moves);
+      return [...freed].map(([partitionId, bytes]) => ({ partitionId, bytes }));
+    });
+  }
+
+  #expired(limit: number) {
+    // Driven by the partitions: each looks at its oldest entries only.
+    return this.#db
+      .prepare(`SELECT e.partition_id, e.base_offset, e.bytes
+        FROM log_partitions p JOIN object_entries e ON e.partition_id = p.partition_id
+        WHERE p.log_start > 0 AND e.base_offset < p.log_start AND e.end_offset <= p.log_start LIMIT ?`)
+      .all(limit);
+  }
+
+  async claimUnreferenced(nowMs: number, limit: number): Promise<readonly LogObject[]> {
+    return this.#db.transaction(() =>
+      this.#db
+        .prepare(`UPDATE log_objects SET state = 'deleting', changed_ms = ? WHERE object_id IN (
+            SELECT object_id FROM log_objects o WHERE state = 'sealed'
+              AND NOT EXISTS (SELECT 1 FROM object_entries e WHERE e.object_id = o.object_id) LIMIT ?)
+          RETURNING ${OBJECT_COLUMNS}`)
+        .all(nowMs, limit)
+        .map(toLogObject),
+    );
+  }
+
+  async claimKeys(keys: readonly string[], nowMs: number): Promise<readonly string[]> {
+    return this.#db.transaction(() => {
+      const insert = this.#db.prepare(`INSERT INTO log_objects
+        (key, kind, generation, state, bytes, live_bytes, created_ms, changed_ms)
+        VALUES (?, 'object', 0, 'deleting', 0, 0, ?, ?) ON CONFLICT (key) DO NOTHING`);
+      return keys.filter((key) => Number(insert.run(key, nowMs, nowMs).changes) === 1);
+    });
+  }
+
+  async deletable(beforeMs: number, limit: number): Promise<readonly LogObject[]> {
+    return this.#db
+      .prepare(`SELECT ${OBJECT_COLUMNS} FROM log_objects
+        WHERE state = 'deleting' AND changed_ms <= ? ORDER BY object_id LIMIT ?`)
+      .all(beforeMs, limit)
+      .map(toLogObject);
+  }
+
+  async forget(objectIds: readonly number[]): Promise<void> {
+    const ids = JSON.stringify(objectIds);
+    this.#db.transaction(() => {
+      const referenced = this.#db
+        .prepare(`SELECT object_id FROM object_entries
+          WHERE object_id IN (SELECT value FROM json_each(?)) LIMIT 1`)
+        .get(ids);
+      assert(referenced === undefined, 'L10: no referenced object is forgotten');
+      this.#db
+        .prepare(`UPDATE log_objects SET state = 'deleted'
+          WHERE state = 'deleting' AND object_id IN (SELECT value FROM json_each(?))`)
+        .run(ids);
+      this.#db
+        .prepare(`DELETE FROM log_objects
+          WHERE state = 'deleted' AND object_id NOT IN (SELECT object_id FROM flushes)`)
+        .run();
+    });
+  }
+}
+
+function toLogObject(row: Record<string, unknown>): LogObject {
+  return {
+    objectId: Number(row['object_id']),
+    key: row['key'] as string,
+    kind: row['kind'] as LogObject['kind'],
+    generation: Number(row['generation']),
+    state: row['state'] as ObjectState,
+    bytes: Number(row['bytes']),
+    createdMs: Number(row['created_ms']),
+    changedMs: Number(row['changed_ms']),
+  };
+}

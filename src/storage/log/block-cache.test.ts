@@ -1,0 +1,123 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { FloeError } from '../../base/error.ts';
+import { type Area, Arena, MIN_AREA_BYTES } from './arena.ts';
+import { type Block, BlockCache } from './block-cache.ts';
+
+const KIB = 1024;
+const fill = (value: number) => async (bytes: Uint8Array) => {
+  bytes.fill(value);
+};
+
+test('areas never overlap, and given back they join again', () => {
+  const sizes = fc.array(fc.tuple(fc.integer({ min: 1, max: 300 * KIB }), fc.boolean()), {
+    maxLength: 60,
+  });
+  fc.assert(
+    fc.property(sizes, (steps) => {
+      const arena = new Arena(1024 * KIB);
+      const taken: Area[] = [];
+      for (const [length, giveBack] of steps) {
+        const area = arena.take(length);
+        if (area !== undefined) {
+          expect(area.size).toBeGreaterThanOrEqual(length);
+          for (const other of taken) {
+            const apart =
+              area.offset + area.size <= other.offset || other.offset + other.size <= area.offset;
+            expect(apart).toBe(true);
+          }
+          taken.push(area);
+        }
+        if (giveBack && taken.length > 0) arena.give(taken.splice(length % taken.length, 1)[0]!);
+        expect(arena.used).toBe(taken.reduce((sum, { size }) => sum + size, 0));
+      }
+      for (const area of taken) arena.give(area);
+      expect(arena.take(1024 * KIB)).toEqual({ offset: 0, size: 1024 * KIB });
+    }),
+    { seed: 1, numRuns: 100 },
+  );
+});
+
+test('concurrent readers share one load', async () => {
+  const cache = new BlockCache(1024 * KIB);
+  let loads = 0;
+  const load = async (bytes: Uint8Array) => {
+    loads += 1;
+    bytes.fill(7);
+  };
+  const first = cache.load({ objectId: 1, position: 100, length: 50 }, load)!;
+  const second = cache.find(1, 110, 150)!;
+  expect(second).toBe(first);
+  expect(cache.find(1, 90, 120)).toBeUndefined();
+  expect(cache.find(1, 110, 151)).toBeUndefined();
+  expect(cache.find(2, 110, 120)).toBeUndefined();
+  await second.ready;
+  expect(second.bytes[49]).toBe(7);
+  expect(loads).toBe(1);
+});
+
+test('a failed load is told to all who wait, and forgotten', async () => {
+  const cache = new BlockCache(256 * KIB);
+  const block = cache.load({ objectId: 1, position: 0, length: 10 }, async () => {
+    throw new FloeError('unavailable', 'no');
+  })!;
+  const other = cache.find(1, 0, 10)!;
+  await expect(block.ready).rejects.toMatchObject({ code: 'unavailable' });
+  await expect(other.ready).rejects.toMatchObject({ code: 'unavailable' });
+  expect(cache.find(1, 0, 10)).toBeUndefined();
+  cache.unpin(block);
+  cache.unpin(other);
+  expect(cache.stats.usedBytes).toBe(0);
+});
+
+test('the least recently used goes, never what is held', async () => {
+  const cache = new BlockCache(4 * MIN_AREA_BYTES);
+  const load = async (objectId: number) => {
+    const block = cache.load({ objectId, position: 0, length: 10 }, fill(objectId))!;
+    await block.ready;
+    return block;
+  };
+  const held = await load(1);
+  for (const objectId of [2, 3, 4]) cache.unpin(await load(objectId));
+  cache.unpin(cache.find(2, 0, 10)!);
+  cache.unpin(await load(5));
+  expect([1, 2, 3, 4, 5].map((objectId) => cache.has(objectId, 0, 10))).toEqual([
+    true,
+    true,
+    false,
+    true,
+    true,
+  ]);
+  expect(held.bytes[0]).toBe(1);
+});
+
+test('when readers hold everything, only who must gets memory of its own', async () => {
+  const cache = new BlockCache(2 * MIN_AREA_BYTES);
+  const held: Block[] = [];
+  for (const objectId of [1, 2])
+    held.push(cache.load({ objectId, position: 0, length: 10 }, fill(objectId))!);
+  const range = { objectId: 3, position: 0, length: 10 };
+  expect(cache.load(range, fill(3))).toBeUndefined();
+  const own = cache.load(range, fill(3), true)!;
+  await own.ready;
+  expect(own.bytes[9]).toBe(3);
+  expect(cache.has(3, 0, 10)).toBe(false);
+  cache.unpin(own);
+  for (const block of held) {
+    await block.ready;
+    cache.unpin(block);
+  }
+  expect(cache.load(range, fill(3))).toBeDefined();
+});
+
+test('a forgotten object is no longer found, and freed when let go', async () => {
+  const cache = new BlockCache(256 * KIB);
+  const block = cache.load({ objectId: 1, position: 0, length: 10 }, fill(1))!;
+  await block.ready;
+  cache.forget(1);
+  expect(cache.find(1, 0, 10)).toBeUndefined();
+  expect(block.bytes[0]).toBe(1);
+  expect(cache.stats.usedBytes).toBe(MIN_AREA_BYTES);
+  cache.unpin(block);
+  expect(cache.stats.usedBytes).toBe(0);
+});

@@ -1,0 +1,53 @@
+// Where bytes of log objects come from: the object store, or local files by way of a reader thread.
+// Both fill shared memory that the caller owns. Not for: what the bytes mean, and which to read (reader.ts).
+import { FloeError } from '../../base/error.ts';
+import type { ObjectStore } from '../objects/object-store.ts';
+import type { ObjectRef } from './entries.ts';
+
+/** Who waits: consumers go first, maintenance last. */
+export type ReadPurpose = 'consumer' | 'table' | 'maintenance';
+
+/** One read call: fills `into` from `position` on. */
+export interface ByteRead {
+  readonly position: number;
+  /** In shared memory where another thread does the reading. */
+  readonly into: Uint8Array;
+}
+
+export interface ByteSource {
+  /**
+   * Fills every `into` whole.
+   * @throws FloeError `not-found` (no such object), `corrupt` (the object ends before), `unavailable`, `cancelled`.
+   */
+  read(
+    object: ObjectRef,
+    reads: readonly ByteRead[],
+    options: { readonly purpose: ReadPurpose; readonly signal?: AbortSignal },
+  ): Promise<void>;
+}
+
+/** Reads by range GETs of the store, all at once. */
+export function objectSource(store: ObjectStore): ByteSource {
+  return {
+    async read(object, reads, { signal }) {
+      await Promise.all(
+        reads.map(async ({ position, into }) => {
+          const found = await store.get(object.key, {
+            start: position,
+            length: into.length,
+            into,
+            ...(signal === undefined ? {} : { signal }),
+          });
+          if (found.length < into.length) throw tooShort(object.key, position, into.length);
+        }),
+      );
+    },
+  };
+}
+
+/** The object ends before the last byte asked for. */
+export function tooShort(key: string, position: number, length: number): FloeError {
+  return new FloeError('corrupt', `${key} ends before ${position + length}`, {
+    details: { key, position, length },
+  });
+}

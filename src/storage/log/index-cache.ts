@@ -1,0 +1,212 @@
+// Where the newest batches lie: the entries of flushes whose objects aren't sealed, in memory, by partition.
+// Fed at each commit and loaded at start; a look-up is a binary search. Entries of sealed and compacted objects are
+// looked up in the metadata store and the objects' own indexes (object-entries.ts).
+// Columns per partition in growing typed arrays: adding a flush on the produce path makes no objects.
+import { assert } from '../../base/assert.ts';
+import type { PackedIndex } from '../../metadata/packed-index.ts';
+import { type EntryColumns, entryAt, entryEnd, type ObjectRef, type Segment } from './entries.ts';
+
+/** Bytes of one entry over all columns. */
+export const CACHED_ENTRY_BYTES = 3 * 8 + 4 * 4;
+const FIRST_CAPACITY = 8;
+
+/** What a commit adds. */
+export interface CommittedEntries {
+  readonly object: ObjectRef;
+  readonly index: PackedIndex;
+}
+
+/** The entries of one partition, oldest first; `[first, count)` are in use. */
+class PartitionEntries implements EntryColumns {
+  baseOffsets = new Float64Array(FIRST_CAPACITY);
+  maxTimestamps = new Float64Array(FIRST_CAPACITY);
+  objectIds = new Float64Array(FIRST_CAPACITY);
+  offsetSpans = new Uint32Array(FIRST_CAPACITY);
+  positions = new Uint32Array(FIRST_CAPACITY);
+  lengths = new Uint32Array(FIRST_CAPACITY);
+  blockPositions = new Uint32Array(FIRST_CAPACITY);
+  first = 0;
+  count = 0;
+
+  add(objectId: number, index: PackedIndex, n: number): void {
+    if (this.count === this.baseOffsets.length) this.#grow();
+    const to = this.count;
+    assert(
+      to === this.first || entryEnd(this, to - 1) <= index.baseOffsets[n]!,
+      'L2: entries of a partition ascend',
+    );
+    this.baseOffsets[to] = index.baseOffsets[n]!;
+    this.maxTimestamps[to] = index.maxTimestamps[n]!;
+    this.objectIds[to] = objectId;
+    this.offsetSpans[to] = index.offsetSpans[n]!;
+    this.positions[to] = index.positions[n]!;
+    this.lengths[to] = index.lengths[n]!;
+    this.blockPositions[to] = index.blockPositions[n]!;
+    this.count += 1;
+  }
+
+  /** Twice what is in use; the arrays that segments point into are left as they are. */
+  #grow(): void {
+    const used = this.count - this.first;
+    const capacity = Math.max(FIRST_CAPACITY, used * 2);
+    const move = <T extends Float64Array | Uint32Array>(from: T, to: T): T => {
+      to.set(from.subarray(this.first, this.count));
+      return to;
+    };
+    this.baseOffsets = move(this.baseOffsets, new Float64Array(capacity));
+    this.maxTimestamps = move(this.maxTimestamps, new Float64Array(capacity));
+    this.objectIds = move(this.objectIds, new Float64Array(capacity));
+    this.offsetSpans = move(this.offsetSpans, new Uint32Array(capacity));
+    this.positions = move(this.positions, new Uint32Array(capacity));
+    this.lengths = move(this.lengths, new Uint32Array(capacity));
+    this.blockPositions = move(this.blockPositions, new Uint32Array(capacity));
+    this.first = 0;
+    this.count = used;
+  }
+
+  /** The columns as they are now: growing later replaces arrays, it never changes entries. */
+  columns(): EntryColumns {
+    const { baseOffsets, maxTimestamps, offsetSpans, positions, lengths, blockPositions } = this;
+    return { baseOffsets, maxTimestamps, offsetSpans, positions, lengths, blockPositions };
+  }
+}
+
+/** An object that entries here point at. */
+interface KnownObject {
+  readonly ref: ObjectRef;
+  /** Entries here that lie in it. */
+  entries: number;
+  /** Its entries are in the metadata store too: ours go as soon as they are the oldest of their partition. */
+  sealed: boolean;
+}
+
+export class IndexCache {
+  readonly #maxEntries: number;
+  readonly #partitions = new Map<number, PartitionEntries>();
+  readonly #objects = new Map<number, KnownObject>();
+  #entries = 0;
+
+  /** Above `maxBytes` the oldest entries go; they are then read from the metadata store. */
+  constructor(maxBytes: number) {
+    this.#maxEntries = Math.floor(maxBytes / CACHED_ENTRY_BYTES);
+  }
+
+  get entryCount(): number {
+    return this.#entries;
+  }
+
+  /** Adds a committed flush; flushes come in commit order. */
+  add({ object, index }: CommittedEntries): void {
+    const known = this.#object(object);
+    for (let n = 0; n < index.count; n += 1) {
+      const partitionId = index.partitionIds[n]!;
+      let entries = this.#partitions.get(partitionId);
+      if (entries === undefined) {
+        entries = new PartitionEntries();
+        this.#partitions.set(partitionId, entries);
+      }
+      entries.add(object.objectId, index, n);
+    }
+    known.entries += index.count;
+    this.#entries += index.count;
+    if (this.#entries > this.#maxEntries) this.#shrink();
+  }
+
+  #object(ref: ObjectRef): KnownObject {
+    let known = this.#objects.get(ref.objectId);
+    if (known === undefined) {
+      known = { ref, entries: 0, sealed: false };
+      this.#objects.set(ref.objectId, known);
+    }
+    return known;
+  }
+
+  /** First offset whose entry is here; Infinity when there is none. */
+  firstOffset(partitionId: number): number {
+    const entries = this.#partitions.get(partitionId);
+    if (entries === undefined || entries.first === entries.count) return Infinity;
+    return entries.baseOffsets[entries.first]!;
+  }
+
+  /**
+   * The entries from the one that holds `offset` on, cut by object, at most `maxSegments`.
+   * Undefined when older entries than those here are needed.
+   */
+  segments(partitionId: number, offset: number, maxSegments: number): Segment[] | undefined {
+    const entries = this.#partitions.get(partitionId);
+    if (entries === undefined || offset < this.firstOffset(partitionId)) return undefined;
+    return this.#cut(
+      entries,
+      entryAt(entries, [entries.first, entries.count], offset),
+      maxSegments,
+    );
+  }
+
+  /** As {@link segments}, from the first entry whose running maximum timestamp is at least `timestampMs`. */
+  segmentsFromTime(partitionId: number, timestampMs: number): Segment[] | undefined {
+    const entries = this.#partitions.get(partitionId);
+    if (entries === undefined) return undefined;
+    let [n, high] = [entries.first, entries.count];
+    while (n < high) {
+      const middle = (n + high) >>> 1;
+      if (entries.maxTimestamps[middle]! >= timestampMs) high = middle;
+      else n = middle + 1;
+    }
+    return this.#cut(entries, n, 1);
+  }
+
+  #cut(entries: PartitionEntries, from: number, maxSegments: number): Segment[] {
+    const columns = entries.columns();
+    const segments: Segment[] = [];
+    for (let n = from; n < entries.count && segments.length < maxSegments; ) {
+      const objectId = entries.objectIds[n]!;
+      let end = n + 1;
+      while (end < entries.count && entries.objectIds[end] === objectId) end += 1;
+      segments.push({ object: this.#objects.get(objectId)!.ref, columns, start: n, end });
+      n = end;
+    }
+    return segments;
+  }
+
+  /** The object's entries are in the metadata store now, one per partition (sealed or compacted). */
+  sealed(objectId: number): void {
+    const known = this.#objects.get(objectId);
+    if (known === undefined) return;
+    known.sealed = true;
+    for (const entries of this.#partitions.values()) {
+      // Only from the front: what is kept must reach to the end without a hole.
+      while (entries.first < entries.count && this.#isSealed(entries.objectIds[entries.first]!))
+        this.#dropFirst(entries);
+    }
+    if (known.entries === 0) this.#objects.delete(objectId);
+  }
+
+  #isSealed(objectId: number): boolean {
+    return this.#objects.get(objectId)!.sealed;
+  }
+
+  /** Ends a deleted partition. */
+  removePartition(partitionId: number): void {
+    const entries = this.#partitions.get(partitionId);
+    if (entries === undefined) return;
+    while (entries.first < entries.count) this.#dropFirst(entries);
+    this.#partitions.delete(partitionId);
+  }
+
+  #dropFirst(entries: PartitionEntries): void {
+    const objectId = entries.objectIds[entries.first]!;
+    const known = this.#objects.get(objectId)!;
+    known.entries -= 1;
+    if (known.entries === 0 && known.sealed) this.#objects.delete(objectId);
+    entries.first += 1;
+    this.#entries -= 1;
+  }
+
+  /** Drops the oldest quarter of every partition: seldom, so its cost spreads over many commits. */
+  #shrink(): void {
+    for (const entries of this.#partitions.values()) {
+      for (let drop = Math.ceil((entries.count - entries.first) / 4); drop > 0; drop -= 1)
+        this.#dropFirst(entries);
+    }
+  }
+}

@@ -1,0 +1,184 @@
+// Where older batches lie: rows of sealed and compacted objects from the metadata store, and the objects' own
+// indexes from their footers. Both are cached in bounds; a stale row is noticed by whoever reads (a missing object,
+// a block header that says otherwise), who asks again with `forget`.
+import { FloeError } from '../../base/error.ts';
+import { SingleFlight } from '../../base/queue.ts';
+import type { LogMetadata, ObjectEntry } from '../../metadata/log.ts';
+import { entriesOf, openIndex, type PackedIndex } from '../../metadata/packed-index.ts';
+import { generationOf } from '../paths.ts';
+import type { ByteSource, ReadPurpose } from './byte-source.ts';
+import { entryAt, entryEnd, type ObjectRef, type Segment, segmentOf } from './entries.ts';
+import { BLOCK_HEADER_BYTES, footerIndex, readBlockHeader } from './wal-format.ts';
+
+/** Rows asked for at a time: enough for minutes of catching up, little enough for one reply. */
+const ROWS_AT_ONCE = 64;
+/** Partitions whose rows are kept. */
+const MAX_PARTITIONS = 4_096;
+/** Flush rows looked through at a time when the index cache had to drop its oldest. */
+const FLUSHES_AT_ONCE = 256;
+
+export interface ObjectEntriesOptions {
+  readonly metadata: Pick<LogMetadata, 'entriesFrom' | 'flushesAfter'>;
+  readonly source: ByteSource;
+  /** Bound of the indexes kept in memory. */
+  readonly maxIndexBytes: number;
+}
+
+/** The reference that a row holds. */
+export function objectOf(row: {
+  readonly objectId: number;
+  readonly objectKey: string;
+}): ObjectRef {
+  return { objectId: row.objectId, key: row.objectKey, generation: generationOf(row.objectKey) };
+}
+
+export class ObjectEntries {
+  readonly #options: ObjectEntriesOptions;
+  readonly #rows = new Map<number, readonly ObjectEntry[]>();
+  readonly #indexes = new Map<string, PackedIndex>();
+  readonly #loading = new SingleFlight<string, PackedIndex>();
+  #indexBytes = 0;
+
+  constructor(options: ObjectEntriesOptions) {
+    this.#options = options;
+  }
+
+  /** The segments that hold `[offset, …)` of a partition, at least `wantedBytes` if there are as many. */
+  async segments(
+    partitionId: number,
+    offset: number,
+    { wantedBytes, purpose }: { readonly wantedBytes: number; readonly purpose: ReadPurpose },
+  ): Promise<Segment[]> {
+    const rows = this.#kept(partitionId, offset) ?? (await this.#fetch(partitionId, offset));
+    const segments: Segment[] = [];
+    let bytes = 0;
+    for (const row of rows) {
+      if (row.endOffset <= offset) continue;
+      if (bytes >= wantedBytes) break;
+      const segment = await this.#open(row, Math.max(offset, row.baseOffset), purpose);
+      for (let n = segment.start; n < segment.end; n += 1) bytes += segment.columns.lengths[n]!;
+      segments.push(segment);
+    }
+    if (segments.length > 0 && segments[0]!.columns.baseOffsets[segments[0]!.start]! <= offset)
+      return segments;
+    // Nothing sealed holds it: flushes that the index cache had no room for come before what is sealed later.
+    const open = await this.#fromFlushes(partitionId, offset);
+    return open.length > 0 ? open : segments;
+  }
+
+  /** At once if both rows and indexes are here, else undefined. */
+  segmentsNow(partitionId: number, offset: number, wantedBytes: number): Segment[] | undefined {
+    const rows = this.#kept(partitionId, offset);
+    if (rows === undefined) return undefined;
+    const segments: Segment[] = [];
+    let bytes = 0;
+    for (const row of rows) {
+      if (row.endOffset <= offset) continue;
+      if (bytes >= wantedBytes) break;
+      const index = this.#indexes.get(indexKey(row));
+      if (index === undefined) return undefined;
+      segments.push(cutSegment(row, index, Math.max(offset, row.baseOffset)));
+      bytes += row.bytes;
+    }
+    return segments;
+  }
+
+  /** Rows are asked afresh next time: one of them was stale. */
+  forget(partitionId: number): void {
+    this.#rows.delete(partitionId);
+  }
+
+  /** All rows are asked afresh: objects were sealed or replaced. Indexes stay, objects never change. */
+  forgetAll(): void {
+    this.#rows.clear();
+  }
+
+  /** The index of an object, or of one partition in it. @throws FloeError `not-found`, `corrupt`. */
+  index(row: ObjectEntry, purpose: ReadPurpose): Promise<PackedIndex> | PackedIndex {
+    const key = indexKey(row);
+    const kept = this.#indexes.get(key);
+    if (kept !== undefined) {
+      this.#indexes.delete(key);
+      this.#indexes.set(key, kept);
+      return kept;
+    }
+    return this.#loading.run(key, async () => {
+      const index = await loadIndex(this.#options.source, row, purpose);
+      this.#keep(key, index);
+      return index;
+    });
+  }
+
+  #keep(key: string, index: PackedIndex): void {
+    this.#indexes.set(key, index);
+    this.#indexBytes += index.bytes.length;
+    for (const [oldest, dropped] of this.#indexes) {
+      if (this.#indexBytes <= this.#options.maxIndexBytes || oldest === key) break;
+      this.#indexes.delete(oldest);
+      this.#indexBytes -= dropped.bytes.length;
+    }
+  }
+
+  #kept(partitionId: number, offset: number): readonly ObjectEntry[] | undefined {
+    const rows = this.#rows.get(partitionId);
+    const covers =
+      rows !== undefined && rows[0]!.baseOffset <= offset && offset < rows.at(-1)!.endOffset;
+    return covers ? rows : undefined;
+  }
+
+  async #fetch(partitionId: number, offset: number): Promise<readonly ObjectEntry[]> {
+    const rows = await this.#options.metadata.entriesFrom(partitionId, offset, ROWS_AT_ONCE);
+    this.#rows.delete(partitionId);
+    if (rows.length > 0) this.#rows.set(partitionId, rows);
+    if (this.#rows.size > MAX_PARTITIONS) this.#rows.delete(this.#rows.keys().next().value!);
+    return rows;
+  }
+
+  async #open(row: ObjectEntry, offset: number, purpose: ReadPurpose): Promise<Segment> {
+    const index = await this.index(row, purpose);
+    return cutSegment(row, index, offset);
+  }
+
+  async #fromFlushes(partitionId: number, offset: number): Promise<Segment[]> {
+    let after = 0;
+    for (;;) {
+      const rows = await this.#options.metadata.flushesAfter(after, FLUSHES_AT_ONCE);
+      const segments: Segment[] = [];
+      for (const row of rows) {
+        const index = openIndex(row.index);
+        const [start, end] = entriesOf(index, partitionId);
+        if (start === end || entryEnd(index, end - 1) <= offset) continue;
+        segments.push(segmentOf(objectOf(row), index, [entryAt(index, [start, end], offset), end]));
+      }
+      if (segments.length > 0 || rows.length < FLUSHES_AT_ONCE) return segments;
+      after = rows.at(-1)!.commitNumber;
+    }
+  }
+}
+
+const indexKey = (row: ObjectEntry): string => `${row.objectId}:${row.indexPosition}`;
+
+function cutSegment(row: ObjectEntry, index: PackedIndex, offset: number): Segment {
+  const [start, end] = entriesOf(index, row.partitionId);
+  const from = entryAt(index, [start, end], offset);
+  // A share may be cut into several rows; each serves its own offsets only.
+  const to =
+    row.endOffset === entryEnd(index, end - 1) ? end : entryAt(index, [from, end], row.endOffset);
+  return segmentOf(objectOf(row), index, [from, to]);
+}
+
+/** Reads and checks an object's index: the footer's header says whose and where, its checksum that it is whole. */
+export async function loadIndex(
+  source: ByteSource,
+  row: Pick<ObjectEntry, 'objectId' | 'objectKey' | 'indexPosition' | 'indexLength'>,
+  purpose: ReadPurpose,
+): Promise<PackedIndex> {
+  const object = objectOf(row);
+  const position = row.indexPosition - BLOCK_HEADER_BYTES;
+  const bytes = new Uint8Array(new SharedArrayBuffer(BLOCK_HEADER_BYTES + row.indexLength));
+  await source.read(object, [{ position, into: bytes }], { purpose });
+  const header = readBlockHeader(bytes);
+  if (header?.position !== position || header.generation !== object.generation)
+    throw new FloeError('corrupt', `no footer at ${position} of ${row.objectKey}`);
+  return openIndex(footerIndex(bytes));
+}

@@ -1,0 +1,54 @@
+// Settings of the log's read side and background work. Sizes were measured on two cores; each says why.
+import { int, long } from '../../base/settings.ts';
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+export const readSettings = {
+  'log.read.cache.bytes': long({
+    default: 64 * MIB,
+    min: 1 * MIB,
+    max: 64 * 1024 * MIB,
+    doc: 'Shared memory for blocks that consumers read from storage; cut down to a power of two.',
+  }),
+  'log.read.cold.cache.bytes': long({
+    default: 16 * MIB,
+    min: 1 * MIB,
+    max: 64 * 1024 * MIB,
+    doc: 'The same for tables and maintenance, apart, so that their scans never evict what consumers read.',
+  }),
+  'log.read.index.bytes': long({
+    default: 32 * MIB,
+    min: 1 * MIB,
+    doc: 'Indexes of sealed and compacted objects kept in memory.',
+  }),
+  'log.read.recent.index.bytes': long({
+    default: 64 * MIB,
+    min: 64 * KIB,
+    doc: 'Index of the newest flushes kept in memory, 40 bytes an entry; beyond it the oldest are read from the metadata store.',
+  }),
+  'log.read.range.bytes': long({
+    default: 1 * MIB,
+    min: 64 * KIB,
+    max: 64 * MIB,
+    doc: 'Largest read call. Local: as much as two read calls of a spinning disk cost. S3: 8 MiB is better, as a GET costs 30 ms whatever its size.',
+  }),
+  'log.read.gap.bytes': long({
+    default: 16 * KIB,
+    min: 0,
+    max: 16 * MIB,
+    doc: 'Neighbours this close are read together: skipping costs more than reading the gap.',
+  }),
+  'log.read.ahead.bytes': long({
+    default: 2 * MIB,
+    min: 0,
+    max: 64 * MIB,
+    doc: 'How far ahead of a sequential reader blocks are loaded, per partition. 0: not at all.',
+  }),
+  'log.read.crc.sample': int({
+    default: 32,
+    min: 1,
+    max: 1_000_000,
+    doc: 'One in so many blocks read from storage has the CRC of all its batches checked; headers always are. 1: every one.',
+  }),
+};
