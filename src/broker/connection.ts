@@ -57,7 +57,8 @@ class Slot implements RequestContext {
   readonly services: BrokerServices;
   readonly request: OpenedRequest;
   readonly receivedMs: number;
-  startedMs = 0;
+  /** When its handler was called; for a request without one, when it arrived. */
+  startedMs: number;
   repliedMs = 0;
   state: 'working' | 'replied' | 'silent' | 'hang-up' = 'working';
   pieces: readonly Uint8Array[] = [];
@@ -76,6 +77,7 @@ class Slot implements RequestContext {
     this.#stats = options.shared.stats;
     this.request = options.request;
     this.receivedMs = options.receivedMs;
+    this.startedMs = options.receivedMs;
   }
 
   get handler(): AnyHandler {
