@@ -79,7 +79,7 @@ export function planCommit(request: PlanRequest): CommitPlan {
   const offsets = watermark?.topics.get(topicId) ?? new Map<number, number>();
   const sorted = sortStages(request, offsets);
   if (sorted.broken !== undefined) return { kind: 'discard', reason: sorted.broken, offsets };
-  const unfit = firstUnfit(metadata, sorted.open);
+  const unfit = firstUnfit(metadata, sorted.open, request.role);
   if (unfit !== undefined) return { kind: 'discard', reason: unfit, offsets };
   const chosen = withinPartitions(sorted.open, request.maxPartitions);
   const files = chosen.flatMap((stage) => stage.files);
@@ -152,7 +152,11 @@ function placeOf(stage: PlannedStage, at: Offsets, role: TableRole): 'done' | 'o
 }
 
 /** T8: why the first stage that the table can't take doesn't fit, or undefined. */
-function firstUnfit(metadata: TableMetadata, stages: readonly PlannedStage[]): string | undefined {
+function firstUnfit(
+  metadata: TableMetadata,
+  stages: readonly PlannedStage[],
+  role: TableRole,
+): string | undefined {
   const current = metadata.schemas.find(
     (one) => one['schema-id'] === metadata['current-schema-id'],
   );
@@ -163,6 +167,8 @@ function firstUnfit(metadata: TableMetadata, stages: readonly PlannedStage[]): s
     if (stage.files.length === 0) continue;
     const missing = stage.files.find((file) => !specs.has(file.specId));
     if (missing !== undefined) return `partition spec ${missing.specId} is gone`;
+    // The dead-letter table's columns are fixed; what somebody adds or drops there doesn't concern its files.
+    if (role === 'deadLetters') continue;
     if (!checked.has(stage.schemaId)) {
       const written = metadata.schemas.find((one) => one['schema-id'] === stage.schemaId);
       checked.set(stage.schemaId, unfitSchema(stage.schemaId, written, current));

@@ -8,6 +8,8 @@ import type { Snapshot, TableMetadata } from '../formats/iceberg/types.ts';
 
 /** The table property that holds the watermark. */
 export const WATERMARK_PROPERTY = 'floe.watermark';
+/** The tag that keeps our newest snapshot from other people's expiry. */
+export const WATERMARK_TAG = 'floe-watermark';
 /** The topic that a table belongs to. */
 export const TOPIC_ID_PROPERTY = 'floe.topic-id';
 export const TOPIC_NAME_PROPERTY = 'floe.topic-name';

@@ -1,0 +1,495 @@
+// A topic's table as its jobs see it: resolved in the catalog, evolved when records need it, handed to workers as
+// plain data with committed ids. One change at a time (rule T10), so everything that changes it takes one mutex.
+// Not for: reading, staging, committing.
+import { assert } from '../base/assert.ts';
+import type { Clock } from '../base/clock.ts';
+import { FloeError, isFloeError } from '../base/error.ts';
+import { Mutex } from '../base/queue.ts';
+import type { Catalog, LoadedTable, TableIdentifier } from '../catalog/catalog.ts';
+import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
+import { currentSchema, dataFolder, findField } from '../formats/iceberg/index.ts';
+import type { TableMetadata } from '../formats/iceberg/types.ts';
+import type { RegisteredSchema, SchemaSource } from '../schema-registry/schema-source.ts';
+import { type AvroPlace, proposedColumns } from './avro-source.ts';
+import {
+  claimTable,
+  createTable,
+  evolveTable,
+  fieldMapOf,
+  findTable,
+  loadSame,
+  respec,
+  type TableOwner,
+} from './catalog-table.ts';
+import type { TypeConflict } from './evolve.ts';
+import type { DeadLetterTable, JobNeeds, JobTable, SourceBinding } from './job.ts';
+import type { SystemColumn, TopicConfigs } from './settings.ts';
+import { SYSTEM_COLUMNS } from './settings.ts';
+import { DEAD_LETTER_TABLE, systemFields, systemPath, wholeValue } from './system-columns.ts';
+import { type Offsets, readBack } from './watermark.ts';
+
+/** A schema id that nobody knows is asked for again after this long: registering it late cures new records. */
+const UNKNOWN_SCHEMA_MS = 10_000;
+
+export interface BindingDeps {
+  readonly catalog: Catalog;
+  readonly schemas: SchemaSource;
+  readonly clock: Clock;
+}
+
+export interface BindingOptions {
+  readonly owner: TableOwner;
+  readonly identifier: TableIdentifier;
+  readonly config: TopicConfigs & { readonly properties: Readonly<Record<string, string>> };
+  /** Known from before; empty when the table was never seen. */
+  readonly tableUuid: string;
+}
+
+/** Trouble of this table alone, with the sentence that its status shows. */
+export function trouble(reason: string, cause?: unknown): FloeError {
+  return new FloeError('invalid', reason, {
+    ...(cause === undefined ? {} : { cause }),
+    details: { trouble: true },
+  });
+}
+
+export class TableBinding {
+  readonly #deps: BindingDeps;
+  readonly #options: BindingOptions;
+  readonly #mutex = new Mutex();
+  #table: LoadedTable | undefined;
+  #deadLetters: LoadedTable | undefined;
+  /** Offsets below which dead letters are committed already. */
+  #deadLetterOffsets: Offsets = new Map();
+  #values = new Map<number, SourceBinding>();
+  #keys = new Map<number, SourceBinding>();
+  #json: ReadonlyMap<string, number> = new Map();
+  #unknownSinceMs: number | undefined;
+  #version = 0;
+
+  constructor(deps: BindingDeps, options: BindingOptions) {
+    this.#deps = deps;
+    this.#options = options;
+  }
+
+  get table(): LoadedTable | undefined {
+    return this.#table;
+  }
+
+  get deadLetterTable(): LoadedTable | undefined {
+    return this.#deadLetters;
+  }
+
+  get deadLetterIdentifier(): TableIdentifier {
+    const { namespace, name } = this.#options.identifier;
+    return { namespace, name: `${name}_dlq` };
+  }
+
+  /**
+   * Finds the table, or creates it when its columns are known. False: they will only be known from records.
+   * @throws FloeError with `details.trouble` when somebody has to decide; `unavailable`, `timeout` otherwise.
+   */
+  open(): Promise<boolean> {
+    return this.#mutex.run(async () => {
+      this.#table = await this.#find();
+      if (this.#table === undefined) {
+        if (this.#options.tableUuid !== '') throw trouble(this.#droppedText());
+        const proposed = await this.#knownColumns();
+        if (proposed !== undefined) await this.#create(proposed);
+      }
+      await this.#findDeadLetters();
+      if (this.#table === undefined) return false;
+      await this.#evolve(this.#standingColumns(), false);
+      await this.#respec();
+      return true;
+    });
+  }
+
+  /** Makes what a job asked for, as far as it can be had. @throws as {@link open}. */
+  satisfy(needs: JobNeeds): Promise<void> {
+    return this.#mutex.run(async () => {
+      if (needs.columns !== undefined) await this.#bindJson(needs.columns);
+      for (const id of needs.valueSchemas) {
+        if (!this.#values.has(id)) this.#values.set(id, await this.#bindSchema(id, 'value'));
+      }
+      for (const id of needs.keySchemas) {
+        if (!this.#keys.has(id)) this.#keys.set(id, await this.#bindSchema(id, 'key'));
+      }
+      if (this.#table === undefined) await this.#createWithoutColumns();
+      if (needs.deadLetterTable) await this.#createDeadLetters();
+      this.#version += 1;
+    });
+  }
+
+  /** Takes note of the table as somebody loaded it. Columns that others changed are bound anew. */
+  observe(metadata: TableMetadata): void {
+    const before = this.#table;
+    if (before === undefined || before.metadata['table-uuid'] !== metadata['table-uuid']) return;
+    // An older answer, overtaken by a newer one.
+    if (metadata['last-updated-ms'] < before.metadata['last-updated-ms']) return;
+    this.#table = { ...before, metadata };
+    const same =
+      before.metadata['current-schema-id'] === metadata['current-schema-id'] &&
+      before.metadata['default-spec-id'] === metadata['default-spec-id'];
+    if (!same) this.#forgetSources();
+  }
+
+  observeDeadLetters(metadata: TableMetadata, offsets: Offsets): void {
+    if (this.#deadLetters !== undefined) this.#deadLetters = { ...this.#deadLetters, metadata };
+    this.#deadLetterOffsets = offsets;
+  }
+
+  /** Loads the table again and binds everything anew: after a discarded stage (T8). */
+  reload(): Promise<void> {
+    return this.#mutex.run(async () => {
+      const before = this.#table;
+      if (before === undefined) return;
+      const uuid = before.metadata['table-uuid'];
+      this.#table = await loadSame(this.#deps.catalog, this.#options.identifier, uuid);
+      this.#forgetSources();
+      await this.#evolve(this.#standingColumns(), false);
+    });
+  }
+
+  deadLettersFrom(partition: number): number {
+    return this.#deadLetterOffsets.get(partition) ?? 0;
+  }
+
+  /** What a job needs to write; undefined while the table doesn't exist. */
+  jobTable(): JobTable | undefined {
+    this.#expireUnknown();
+    const table = this.#table;
+    if (table === undefined) return undefined;
+    const { metadata, identifier } = table;
+    const fields = fieldMapOf(metadata);
+    const schema = currentSchema(metadata);
+    const system: Partial<Record<SystemColumn, number>> = {};
+    for (const column of SYSTEM_COLUMNS) {
+      const id = fields.get(systemPath(column));
+      if (id !== undefined && findField(schema, id) !== undefined) system[column] = id;
+    }
+    const specId = metadata['default-spec-id'];
+    return {
+      key: `${metadata['table-uuid']}/${schema['schema-id']}/${specId}/${this.#version}/${this.#options.config['table.topic.convert.value.type']}`,
+      name: [...identifier.namespace, identifier.name].join('.'),
+      schema,
+      spec: metadata['partition-specs'].find((spec) => spec['spec-id'] === specId)!,
+      dataFolder: dataFolder(metadata),
+      system,
+      bindings: new Map([
+        ...[...fields].filter(([, id]) => findField(schema, id) !== undefined),
+        ...this.#json,
+      ]),
+      values: this.#values,
+      keys: this.#keys,
+    };
+  }
+
+  jobDeadLetters(): DeadLetterTable | undefined {
+    if (this.#deadLetters === undefined) return undefined;
+    const { metadata } = this.#deadLetters;
+    const specId = metadata['default-spec-id'];
+    return {
+      key: metadata['table-uuid'],
+      schema: currentSchema(metadata),
+      spec: metadata['partition-specs'].find((spec) => spec['spec-id'] === specId)!,
+      dataFolder: dataFolder(metadata),
+    };
+  }
+
+  async #find(): Promise<LoadedTable | undefined> {
+    const { catalog } = this.#deps;
+    const { identifier, owner, config, tableUuid } = this.#options;
+    const found = await findTable(catalog, identifier, owner);
+    if (found.kind === 'missing') return undefined;
+    const { table } = found;
+    if (tableUuid !== '' && table.metadata['table-uuid'] !== tableUuid) {
+      throw trouble(
+        `${tableText(identifier)} was replaced by another table: resume with policy "restart" to fill it from the start`,
+      );
+    }
+    if (found.kind === 'own') return table;
+    if (found.kind === 'recreated') {
+      switch (config['table.topic.recreated']) {
+        case 'append':
+          return claimTable(catalog, table, owner);
+        case 'replace':
+          await catalog.dropTable(identifier, { purge: false });
+          return undefined;
+        case 'suspend':
+          throw trouble(
+            `${tableText(identifier)} holds the rows of a deleted topic of the same name (id ${found.formerTopicId}): set table.topic.recreated to append or replace`,
+          );
+      }
+    }
+    if (!config['table.topic.adopt']) {
+      throw trouble(
+        `${tableText(identifier)} exists and isn't this topic's: set table.topic.name to another one, or table.topic.adopt=true to write into it`,
+      );
+    }
+    return this.#adopt(table);
+  }
+
+  async #adopt(table: LoadedTable): Promise<LoadedTable> {
+    const required = currentSchema(table.metadata).fields.filter((field) => field.required);
+    if (required.length > 0) {
+      const names = required.map((field) => field.name).join(', ');
+      throw trouble(
+        `${tableText(table.identifier)} can't be adopted: its columns ${names} are required and a topic may leave any column empty`,
+      );
+    }
+    return claimTable(this.#deps.catalog, table, this.#options.owner);
+  }
+
+  #droppedText(): string {
+    const { identifier } = this.#options;
+    return `${tableText(identifier)} was dropped: resume with policy "restart" to create and fill it again`;
+  }
+
+  /** Columns that are known before any record is read. */
+  async #knownColumns(): Promise<ProposedStruct | undefined> {
+    const { config, owner } = this.#options;
+    switch (config['table.topic.convert.value.type']) {
+      case 'raw':
+        return this.#withSystem(wholeValue('binary'));
+      case 'string':
+        return this.#withSystem(wholeValue('string'));
+      case 'json':
+        if (config['table.topic.transform.value.type'] === 'flatten') return undefined;
+        return this.#withSystem(wholeValue('string'));
+      case 'by_schema_id': {
+        const latest = await this.#latest(`${owner.topicName}-value`);
+        if (latest === undefined) return undefined;
+        const columns = this.#columnsOf(latest, 'value');
+        return 'reason' in columns ? undefined : this.#withSystem(columns);
+      }
+    }
+  }
+
+  async #latest(subject: string): Promise<RegisteredSchema | undefined> {
+    try {
+      return await this.#deps.schemas.latest(subject);
+    } catch (caught) {
+      if (isFloeError(caught, 'not-found')) return undefined;
+      throw caught;
+    }
+  }
+
+  /** Columns of a registered schema at its place, or the reason why records of it are dead letters. */
+  #columnsOf(
+    schema: RegisteredSchema,
+    side: 'value' | 'key',
+  ): ProposedStruct | Extract<SourceBinding, { kind: 'refused' }> {
+    if (schema.type !== 'AVRO') {
+      const error = `schema ${schema.id} is ${schema.type}: only Avro is served yet`;
+      return { kind: 'refused', reason: 'unsupported_schema', error };
+    }
+    try {
+      return proposedColumns(asText(schema), this.#place(side), {
+        time: this.#options.config['table.topic.types.time'],
+        nanos: false,
+      });
+    } catch (caught) {
+      if (!isFloeError(caught, 'invalid')) throw caught;
+      return { kind: 'refused', reason: 'unsupported_schema', error: caught.message };
+    }
+  }
+
+  #place(side: 'value' | 'key'): AvroPlace {
+    if (side === 'key') return 'key';
+    const whole = this.#options.config['table.topic.transform.value.type'] === 'none';
+    return whole ? 'value' : 'flattened';
+  }
+
+  /** The value's columns, then the system's. */
+  #withSystem(value: ProposedStruct): ProposedStruct {
+    return { type: 'struct', fields: [...value.fields, ...this.#standingColumns().fields] };
+  }
+
+  /** Columns that don't depend on records: those the table must have before any job. */
+  #standingColumns(): ProposedStruct {
+    const { config } = this.#options;
+    const key = config['table.topic.convert.key.type'];
+    // A key by schema gets its column with its first schema.
+    const wanted = config['table.topic.system.columns'].filter(
+      (column) => !(column === 'key' && key === 'by_schema_id'),
+    );
+    const system = systemFields(wanted, key === 'raw' ? 'binary' : 'string');
+    const value = config['table.topic.convert.value.type'];
+    const whole = config['table.topic.transform.value.type'] === 'none';
+    if (value === 'by_schema_id' || (value === 'json' && !whole)) {
+      return { type: 'struct', fields: system };
+    }
+    const kept = wholeValue(value === 'raw' ? 'binary' : 'string');
+    return { type: 'struct', fields: [...kept.fields, ...system] };
+  }
+
+  async #create(proposed: ProposedStruct): Promise<void> {
+    const { identifier, owner, config } = this.#options;
+    try {
+      this.#table = await createTable(this.#deps.catalog, {
+        identifier,
+        owner,
+        proposed,
+        partitionBy: config['table.topic.partition.by'],
+        properties: config.properties,
+      });
+    } catch (caught) {
+      if (isFloeError(caught, 'conflict')) this.#table = await this.#find();
+      else if (isFloeError(caught, 'invalid')) throw trouble(caught.message, caught);
+      else throw caught;
+    }
+    assert(this.#table !== undefined, 'a created table is there');
+    await this.#evolve(this.#standingColumns(), false);
+  }
+
+  /** Nothing that came has columns (all of it dead letters): the table starts with the system's. */
+  async #createWithoutColumns(): Promise<void> {
+    await this.#create({ type: 'struct', fields: this.#standingColumns().fields });
+  }
+
+  /** Asks the table for columns and returns where they are; creates the table when there is none. */
+  async #evolve(
+    proposed: ProposedStruct,
+    mayRename: boolean,
+  ): Promise<{
+    readonly bindings: ReadonlyMap<string, number>;
+    readonly conflicts: readonly TypeConflict[];
+  }> {
+    if (this.#table === undefined) await this.#create(this.#withSystem(proposed));
+    const { identifier, config } = this.#options;
+    const policy = config['table.topic.evolution.incompatible'];
+    const { table, evolution } = await evolveTable(this.#deps.catalog, {
+      identifier,
+      tableUuid: this.#table!.metadata['table-uuid'],
+      proposed,
+      newColumns: policy === 'new_column',
+      mayRename,
+    });
+    const before = this.#table!.metadata['current-schema-id'];
+    this.#table = table;
+    if (before !== table.metadata['current-schema-id']) this.#version += 1;
+    const [first] = evolution.conflicts;
+    if (first !== undefined && policy === 'suspend') {
+      throw trouble(
+        `column "${first.column}" is ${first.columnType} and the source now writes ${first.sourceType} (table.topic.evolution.incompatible=suspend)`,
+      );
+    }
+    const { bindings, conflicts } = evolution;
+    // Kept for reads by path of what isn't a schema's.
+    this.#json = new Map([...this.#json, ...bindings]);
+    return { bindings, conflicts: policy === 'dlq' ? conflicts : [] };
+  }
+
+  async #bindJson(columns: ProposedStruct): Promise<void> {
+    await this.#evolve(columns, false);
+  }
+
+  async #bindSchema(id: number, side: 'value' | 'key'): Promise<SourceBinding> {
+    let schema: RegisteredSchema;
+    try {
+      schema = await this.#deps.schemas.byId(id);
+    } catch (caught) {
+      if (!isFloeError(caught, 'not-found')) throw caught;
+      this.#unknownSinceMs ??= this.#deps.clock.monotonic();
+      return {
+        kind: 'refused',
+        reason: 'unknown_schema_id',
+        error: `schema id ${id} is not registered`,
+      };
+    }
+    const columns = this.#columnsOf(schema, side);
+    if ('reason' in columns) return columns;
+    const { bindings, conflicts } = await this.#evolve(columns, await this.#isNewest(id, side));
+    const [first] = conflicts;
+    if (first !== undefined) {
+      return {
+        kind: 'refused',
+        reason: 'incompatible_type',
+        error: `column "${first.column}" is ${first.columnType}, schema ${id} writes ${first.sourceType}`,
+      };
+    }
+    return { kind: 'bound', schema: schema.schema, references: [], bindings };
+  }
+
+  /** Only the newest version of its subject may rename; a schema of no known subject never does. */
+  async #isNewest(id: number, side: 'value' | 'key'): Promise<boolean> {
+    const latest = await this.#latest(`${this.#options.owner.topicName}-${side}`);
+    return latest?.id === id;
+  }
+
+  async #respec(): Promise<void> {
+    const { catalog } = this.#deps;
+    try {
+      this.#table = await respec(
+        catalog,
+        this.#table!,
+        this.#options.config['table.topic.partition.by'],
+      );
+    } catch (caught) {
+      if (isFloeError(caught, 'invalid')) throw trouble(caught.message, caught);
+      throw caught;
+    }
+  }
+
+  async #findDeadLetters(): Promise<void> {
+    const { owner } = this.#options;
+    const found = await findTable(this.#deps.catalog, this.deadLetterIdentifier, owner);
+    if (found.kind !== 'own') return;
+    this.#deadLetters = found.table;
+    const back = readBack(found.table.metadata);
+    if (back.kind === 'at') {
+      this.#deadLetterOffsets = back.watermark.topics.get(owner.topicId) ?? new Map();
+    }
+  }
+
+  async #createDeadLetters(): Promise<void> {
+    if (this.#deadLetters !== undefined) return;
+    const { owner } = this.#options;
+    const identifier = this.deadLetterIdentifier;
+    const found = await findTable(this.#deps.catalog, identifier, owner);
+    if (found.kind === 'own') this.#deadLetters = found.table;
+    else if (found.kind === 'recreated') {
+      this.#deadLetters = await claimTable(this.#deps.catalog, found.table, owner);
+    } else if (found.kind === 'foreign') {
+      throw trouble(
+        `${tableText(identifier)} exists and isn't this topic's: rename it, or set table.topic.errors.tolerance to skip or none`,
+      );
+    } else {
+      const proposed = DEAD_LETTER_TABLE;
+      this.#deadLetters = await createTable(this.#deps.catalog, {
+        identifier,
+        owner,
+        proposed,
+        partitionBy: [],
+        properties: {},
+      });
+    }
+  }
+
+  #forgetSources(): void {
+    this.#values = new Map();
+    this.#keys = new Map();
+    this.#json = new Map();
+    this.#version += 1;
+  }
+
+  #expireUnknown(): void {
+    const since = this.#unknownSinceMs;
+    if (since === undefined) return;
+    if (this.#deps.clock.monotonic() - since < UNKNOWN_SCHEMA_MS) return;
+    this.#unknownSinceMs = undefined;
+    for (const sources of [this.#values, this.#keys]) {
+      for (const [id, source] of sources) {
+        const unknown = source.kind === 'refused' && source.reason === 'unknown_schema_id';
+        if (unknown) sources.delete(id);
+      }
+    }
+    this.#version += 1;
+  }
+}
+
+const asText = (schema: RegisteredSchema) => ({ schema: schema.schema, references: [] });
+
+const tableText = ({ namespace, name }: TableIdentifier) =>
+  `table ${[...namespace, name].join('.')}`;

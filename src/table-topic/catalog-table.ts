@@ -1,0 +1,303 @@
+// A topic's table in the catalog: found, created, adopted or refused; evolved one change at a time (rule T10).
+// Everything is taken from the table as the catalog returns it: ids may be others than those asked for.
+// Not for: data commits (commit.ts).
+import { FloeError, isFloeError } from '../base/error.ts';
+import type {
+  Catalog,
+  LoadedTable,
+  TableIdentifier,
+  TableRequirement,
+  TableUpdate,
+} from '../catalog/catalog.ts';
+import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
+import { currentSchema, indexSchema } from '../formats/iceberg/index.ts';
+import { parseIcebergJson } from '../formats/iceberg/json.ts';
+import type { Schema, TableMetadata } from '../formats/iceberg/types.ts';
+import type { PartitionExpression } from './column-list.ts';
+import { type Evolution, evolve, type FieldMap } from './evolve.ts';
+import { buildPartitionFields, sameSpec } from './partition-spec.ts';
+import { TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY } from './watermark.ts';
+
+/** The table property that holds the field map. */
+export const FIELDS_PROPERTY = 'floe.fields';
+
+/** Rounds of load and commit that an evolution may lose to others before it is given up for now. */
+const EVOLVE_ATTEMPTS = 5;
+
+export interface TableOwner {
+  readonly topicId: string;
+  readonly topicName: string;
+}
+
+export type FoundTable =
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'own'; readonly table: LoadedTable }
+  /** Filled by a topic of the same name that is gone. */
+  | { readonly kind: 'recreated'; readonly table: LoadedTable; readonly formerTopicId: string }
+  | { readonly kind: 'foreign'; readonly table: LoadedTable };
+
+/** Looks the table up and says whose it is. @throws FloeError `unavailable`, `timeout`, … */
+export async function findTable(
+  catalog: Catalog,
+  identifier: TableIdentifier,
+  owner: TableOwner,
+): Promise<FoundTable> {
+  let table: LoadedTable;
+  try {
+    table = await catalog.loadTable(identifier);
+  } catch (caught) {
+    if (isFloeError(caught, 'not-found')) return { kind: 'missing' };
+    throw caught;
+  }
+  const topicId = table.metadata.properties?.[TOPIC_ID_PROPERTY];
+  if (topicId === owner.topicId) return { kind: 'own', table };
+  const name = table.metadata.properties?.[TOPIC_NAME_PROPERTY];
+  if (topicId !== undefined && name === owner.topicName) {
+    return { kind: 'recreated', table, formerTopicId: topicId };
+  }
+  return { kind: 'foreign', table };
+}
+
+export interface NewTable {
+  readonly identifier: TableIdentifier;
+  readonly owner: TableOwner;
+  readonly proposed: ProposedStruct;
+  readonly partitionBy: readonly PartitionExpression[];
+  readonly properties: Readonly<Record<string, string>>;
+}
+
+/**
+ * Properties that every table of ours starts with. Isolation `snapshot`: with the default, `serializable`, the
+ * UPDATEs of other engines would lose against each of our appends. Old metadata files go: a commit per interval
+ * would leave 8,640 of them a day.
+ */
+const TABLE_PROPERTIES: Readonly<Record<string, string>> = {
+  'write.delete.isolation-level': 'snapshot',
+  'write.update.isolation-level': 'snapshot',
+  'write.merge.isolation-level': 'snapshot',
+  'write.metadata.delete-after-commit.enabled': 'true',
+  'write.metadata.previous-versions-max': '100',
+  'commit.retry.num-retries': '20',
+  'write.parquet.compression-codec': 'zstd',
+};
+
+/**
+ * Creates the table, then writes the field map with the ids that the catalog gave.
+ * @throws FloeError `conflict` when somebody created it meanwhile, `invalid` for a partition that doesn't fit.
+ */
+export async function createTable(catalog: Catalog, request: NewTable): Promise<LoadedTable> {
+  const empty: Schema = { type: 'struct', 'schema-id': 0, fields: [] };
+  const draft = evolve({
+    schema: empty,
+    lastColumnId: 0,
+    fields: new Map(),
+    proposed: request.proposed,
+    newColumns: true,
+    mayRename: false,
+  });
+  const fields = buildPartitionFields(request.partitionBy, draft.schema);
+  const { identifier, owner } = request;
+  await catalog.ensureNamespace(identifier.namespace);
+  const created = await catalog.createTable(identifier.namespace, {
+    name: identifier.name,
+    schema: draft.schema,
+    partitionSpec: { 'spec-id': 0, fields },
+    properties: {
+      ...TABLE_PROPERTIES,
+      ...request.properties,
+      [TOPIC_ID_PROPERTY]: owner.topicId,
+      [TOPIC_NAME_PROPERTY]: owner.topicName,
+      [FIELDS_PROPERTY]: formatFieldMap(draft.fields),
+    },
+  });
+  return renumberFieldMap(catalog, created, draft);
+}
+
+/** When the catalog chose other ids than we did, the map follows, by the columns' places. */
+async function renumberFieldMap(
+  catalog: Catalog,
+  created: LoadedTable,
+  draft: Evolution,
+): Promise<LoadedTable> {
+  const asked = indexSchema(draft.schema);
+  const given = indexSchema(currentSchema(created.metadata));
+  const moved = new Map<string, number>();
+  let differs = false;
+  for (const [path, id] of draft.fields) {
+    const place = asked.byId.get(id)!.fullName;
+    const actual = given.byName.get(place)?.id;
+    if (actual === undefined) {
+      throw new FloeError('internal', `the catalog created the table without column "${place}"`);
+    }
+    differs ||= actual !== id;
+    moved.set(path, actual);
+  }
+  if (!differs) return created;
+  return catalog.commitTable(created.identifier, {
+    requirements: [{ type: 'assert-table-uuid', uuid: created.metadata['table-uuid'] }],
+    updates: [setProperties({ [FIELDS_PROPERTY]: formatFieldMap(moved) })],
+  });
+}
+
+/** Sets what marks the table as this topic's: adoption, and a recreated topic that appends. */
+export function claimTable(
+  catalog: Catalog,
+  table: LoadedTable,
+  owner: TableOwner,
+): Promise<LoadedTable> {
+  return catalog.commitTable(table.identifier, {
+    requirements: [{ type: 'assert-table-uuid', uuid: table.metadata['table-uuid'] }],
+    updates: [
+      setProperties({
+        ...TABLE_PROPERTIES,
+        [TOPIC_ID_PROPERTY]: owner.topicId,
+        [TOPIC_NAME_PROPERTY]: owner.topicName,
+      }),
+    ],
+  });
+}
+
+export interface EvolveTableRequest {
+  readonly identifier: TableIdentifier;
+  readonly tableUuid: string;
+  readonly proposed: ProposedStruct;
+  readonly newColumns: boolean;
+  readonly mayRename: boolean;
+}
+
+export interface EvolvedTable {
+  readonly table: LoadedTable;
+  readonly evolution: Evolution;
+}
+
+/**
+ * Makes room in the table for what a source proposes; does nothing when there is room. Each round starts from the
+ * table as loaded, so the loser of a race derives its change afresh, and an unknown outcome explains itself.
+ */
+export async function evolveTable(
+  catalog: Catalog,
+  request: EvolveTableRequest,
+): Promise<EvolvedTable> {
+  for (let attempt = 1; ; attempt += 1) {
+    const table = await loadSame(catalog, request.identifier, request.tableUuid);
+    const { metadata } = table;
+    const schema = currentSchema(metadata);
+    const fields = fieldMapOf(metadata);
+    const evolution = evolve({
+      schema,
+      lastColumnId: metadata['last-column-id'],
+      fields,
+      ...request,
+    });
+    if (evolution.schema === schema && evolution.fields === fields) return { table, evolution };
+    try {
+      const after = await catalog.commitTable(request.identifier, {
+        requirements: schemaRequirements(metadata),
+        updates: schemaUpdates(evolution, schema),
+      });
+      return { table: after, evolution };
+    } catch (caught) {
+      const again = isFloeError(caught, 'conflict', 'timeout', 'unavailable');
+      if (!again || attempt >= EVOLVE_ATTEMPTS) throw caught;
+    }
+  }
+}
+
+/** T3: a schema change asserts table, schema and last field id. */
+function schemaRequirements(metadata: TableMetadata): TableRequirement[] {
+  return [
+    { type: 'assert-table-uuid', uuid: metadata['table-uuid'] },
+    { type: 'assert-current-schema-id', 'current-schema-id': metadata['current-schema-id'] },
+    { type: 'assert-last-assigned-field-id', 'last-assigned-field-id': metadata['last-column-id'] },
+  ];
+}
+
+function schemaUpdates(evolution: Evolution, before: Schema): TableUpdate[] {
+  const map = setProperties({ [FIELDS_PROPERTY]: formatFieldMap(evolution.fields) });
+  if (evolution.schema === before) return [map];
+  return [
+    {
+      action: 'add-schema',
+      schema: evolution.schema,
+      'last-column-id': evolution.lastColumnId,
+    },
+    { action: 'set-current-schema', 'schema-id': -1 },
+    map,
+  ];
+}
+
+/** Gives the table the partition fields that the config asks for; files already written keep their spec. */
+export async function respec(
+  catalog: Catalog,
+  table: LoadedTable,
+  expressions: readonly PartitionExpression[],
+): Promise<LoadedTable> {
+  const { metadata, identifier } = table;
+  const specs = metadata['partition-specs'];
+  const fields = buildPartitionFields(expressions, currentSchema(metadata), {
+    specs,
+    lastPartitionId: metadata['last-partition-id'],
+  });
+  const present = specs.find((spec) => spec['spec-id'] === metadata['default-spec-id'])!;
+  if (sameSpec(present, fields)) return table;
+  const known = specs.find((spec) => sameSpec(spec, fields));
+  const specId = known?.['spec-id'] ?? Math.max(...specs.map((spec) => spec['spec-id'])) + 1;
+  const updates: TableUpdate[] = [];
+  if (known === undefined) {
+    updates.push({ action: 'add-spec', spec: { 'spec-id': specId, fields } });
+  }
+  updates.push({ action: 'set-default-spec', 'spec-id': known === undefined ? -1 : specId });
+  return catalog.commitTable(identifier, {
+    requirements: [
+      { type: 'assert-table-uuid', uuid: metadata['table-uuid'] },
+      { type: 'assert-default-spec-id', 'default-spec-id': metadata['default-spec-id'] },
+      {
+        type: 'assert-last-assigned-partition-id',
+        'last-assigned-partition-id': metadata['last-partition-id'],
+      },
+    ],
+    updates,
+  });
+}
+
+/** Loads the table and holds it against the uuid it must have (T3). @throws FloeError `conflict`, `not-found`. */
+export async function loadSame(
+  catalog: Catalog,
+  identifier: TableIdentifier,
+  tableUuid: string,
+): Promise<LoadedTable> {
+  const table = await catalog.loadTable(identifier);
+  if (table.metadata['table-uuid'] !== tableUuid) {
+    throw new FloeError(
+      'conflict',
+      `T3: ${identifier.namespace.join('.')}.${identifier.name} is another table now (uuid ${table.metadata['table-uuid']}, ours was ${tableUuid})`,
+      { details: { replaced: true } },
+    );
+  }
+  return table;
+}
+
+export function formatFieldMap(fields: FieldMap): string {
+  return JSON.stringify(Object.fromEntries(fields));
+}
+
+/** The field map of a table; empty when it has none (an adopted one). */
+export function fieldMapOf(metadata: TableMetadata): FieldMap {
+  const text = metadata.properties?.[FIELDS_PROPERTY];
+  if (text === undefined) return NO_FIELDS;
+  try {
+    const parsed = parseIcebergJson(text) as Record<string, number>;
+    return new Map(Object.entries(parsed).map(([path, id]) => [path, Number(id)]));
+  } catch (caught) {
+    throw new FloeError('corrupt', `table property ${FIELDS_PROPERTY} is unreadable`, {
+      cause: caught,
+    });
+  }
+}
+
+const NO_FIELDS: FieldMap = new Map();
+
+const setProperties = (updates: Readonly<Record<string, string>>) => ({
+  action: 'set-properties',
+  updates,
+});

@@ -1,0 +1,215 @@
+// Converters: bytes of a value or key → columns. Compiled once for a table, called once a record.
+// Each returns true with its columns appended, or false with the whole row rolled back and the fault filled in.
+import { assert } from '../base/assert.ts';
+import type { BytesColumn } from '../formats/arrow/byte-columns.ts';
+import { VALUE_COLUMN } from '../formats/arrow/proposed-schema.ts';
+import type { TableColumns } from '../formats/arrow/table-columns.ts';
+import { isUtf8Range } from '../formats/arrow/utf8.ts';
+import { type AvroDecoder, compileAvroDecoder } from '../formats/avro/decoder.ts';
+import { type AvroPlace, placedSchema } from './avro-source.ts';
+import type { JobConfig, JobTable, Sources } from './job.ts';
+import { compileJsonValue } from './json-source.ts';
+import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';
+
+/** `length` −1 is null. */
+export type Converter = (bytes: Uint8Array, start: number, length: number) => boolean;
+
+/** What stopped the last record; one object, rewritten. */
+export class Fault {
+  stage: DeadLetterStage = 'value';
+  reason: DeadLetterReason = 'undecodable';
+  error = '';
+  /** −1 when the record named none. */
+  schemaId = -1;
+
+  set(stage: DeadLetterStage, reason: DeadLetterReason, error: string, schemaId = -1): false {
+    this.stage = stage;
+    this.reason = reason;
+    this.error = error;
+    this.schemaId = schemaId;
+    return false;
+  }
+}
+
+/** What records of a job turned out to need; the job comes again when it is there. */
+export class Needs {
+  readonly valueSchemas = new Set<number>();
+  readonly keySchemas = new Set<number>();
+
+  get any(): boolean {
+    return this.valueSchemas.size > 0 || this.keySchemas.size > 0;
+  }
+
+  clear(): void {
+    this.valueSchemas.clear();
+    this.keySchemas.clear();
+  }
+}
+
+export interface ConverterTarget {
+  readonly columns: TableColumns;
+  readonly table: JobTable;
+  readonly config: JobConfig;
+  readonly fault: Fault;
+  readonly needs: Needs;
+}
+
+export function compileValue(target: ConverterTarget): Converter {
+  const { columns, table, config, fault } = target;
+  const whole = config['table.topic.transform.value.type'] === 'none';
+  const kind = config['table.topic.convert.value.type'];
+  switch (kind) {
+    case 'by_schema_id':
+      return refuseNull(fault, bySchemaId(target, table.values, whole ? 'value' : 'flattened'));
+    case 'json': {
+      if (!whole) return refuseNull(fault, compileJsonValue(target));
+      const column = bytesColumn(columns, table.bindings.get(VALUE_COLUMN));
+      return refuseNull(fault, jsonText({ columns, column, fault, stage: 'value' }));
+    }
+    case 'string':
+    case 'raw': {
+      const column = bytesColumn(columns, table.bindings.get(VALUE_COLUMN));
+      assert(column !== undefined, 'T10: a whole value has its column');
+      return kind === 'raw' ? raw(column) : text({ columns, column, fault, stage: 'value' });
+    }
+  }
+}
+
+/** Undefined when the table has no key column. */
+export function compileKey(target: ConverterTarget): Converter | undefined {
+  const { columns, table, config, fault } = target;
+  const kind = config['table.topic.convert.key.type'];
+  if (kind === 'by_schema_id') {
+    // Null keys are common: the column stays untouched and is null.
+    const decode = bySchemaId(target, table.keys, 'key');
+    return (bytes, start, length) => length < 0 || decode(bytes, start, length);
+  }
+  const column = bytesColumn(columns, table.system.key);
+  if (column === undefined) return undefined;
+  if (kind === 'raw') return raw(column);
+  const options = { columns, column, fault, stage: 'key' } as const;
+  return kind === 'string' ? text(options) : jsonText(options);
+}
+
+/** Append-only tables have no row for "deleted". */
+function refuseNull(fault: Fault, inner: Converter): Converter {
+  return (bytes, start, length) =>
+    length < 0
+      ? fault.set('value', 'null_value', 'the value is null and the table is append-only')
+      : inner(bytes, start, length);
+}
+
+function bytesColumn(columns: TableColumns, id: number | undefined): BytesColumn | undefined {
+  return id === undefined ? undefined : (columns.byId(id) as BytesColumn | undefined);
+}
+
+function raw(column: BytesColumn): Converter {
+  return (bytes, start, length) => {
+    if (length < 0) column.appendNull();
+    else column.append(bytes, start, start + length);
+    return true;
+  };
+}
+
+interface TextOptions {
+  readonly columns: TableColumns;
+  readonly column: BytesColumn | undefined;
+  readonly fault: Fault;
+  readonly stage: DeadLetterStage;
+}
+
+function text({ columns, column, fault, stage }: TextOptions): Converter {
+  assert(column !== undefined, 'T10: text has its column');
+  return (bytes, start, length) => {
+    if (length < 0) column.appendNull();
+    else if (isUtf8Range(bytes, start, start + length)) {
+      column.append(bytes, start, start + length);
+    } else {
+      columns.rollback();
+      return fault.set(stage, 'undecodable', 'not UTF-8 text');
+    }
+    return true;
+  };
+}
+
+/** JSON kept as the text it came as, once it is known to be JSON. */
+function jsonText(options: TextOptions): Converter {
+  const { columns, fault, stage } = options;
+  const append = text(options);
+  return (bytes, start, length) => {
+    if (length >= 0) {
+      try {
+        const view = Buffer.from(bytes.buffer, bytes.byteOffset + start, length);
+        JSON.parse(view.toString('utf8'));
+      } catch (caught) {
+        columns.rollback();
+        return fault.set(stage, 'not_json', (caught as Error).message);
+      }
+    }
+    return append(bytes, start, length);
+  };
+}
+
+/** Wire format of registered schemas: magic 0 and a big-endian id of four bytes. */
+export const WIRE_PREFIX_BYTES = 5;
+
+/** The schema id before a value, −1 when there is none. */
+export function wireSchemaId(bytes: Uint8Array, start: number, length: number): number {
+  if (length < WIRE_PREFIX_BYTES || bytes[start] !== 0) return -1;
+  return (
+    (bytes[start + 1]! << 24) |
+    (bytes[start + 2]! << 16) |
+    (bytes[start + 3]! << 8) |
+    bytes[start + 4]!
+  );
+}
+
+type Decode = AvroDecoder | { readonly refused: () => false };
+
+/** Decodes by the schema whose id precedes the value; ids without a binding are noted as needed. */
+function bySchemaId(target: ConverterTarget, sources: Sources, place: AvroPlace): Converter {
+  const { columns, fault } = target;
+  const stage = place === 'key' ? 'key' : 'value';
+  const needed = place === 'key' ? target.needs.keySchemas : target.needs.valueSchemas;
+  const compiled = new Map<number, Decode>();
+  const compile = (id: number): Decode => {
+    const source = sources.get(id);
+    if (source === undefined) {
+      const refused = () => {
+        needed.add(id);
+        return fault.set(stage, 'unknown_schema_id', 'not looked up yet', id);
+      };
+      return { refused };
+    }
+    if (source.kind === 'refused') {
+      return { refused: () => fault.set(stage, source.reason, source.error, id) };
+    }
+    return compileAvroDecoder(placedSchema(source, place), columns, source.bindings);
+  };
+  let lastId = -1;
+  let last: Decode | undefined;
+  return (bytes, start, length) => {
+    const id = wireSchemaId(bytes, start, length);
+    if (id !== lastId || last === undefined) {
+      if (id < 0) {
+        columns.rollback();
+        return fault.set(stage, 'no_schema_id', noIdText(bytes, start, length));
+      }
+      last = compiled.get(id) ?? compile(id);
+      compiled.set(id, last);
+      lastId = id;
+    }
+    if ('refused' in last) {
+      columns.rollback();
+      return last.refused();
+    }
+    const reason = last.decode(bytes, start + WIRE_PREFIX_BYTES, start + length);
+    return reason === undefined || fault.set(stage, 'undecodable', reason, id);
+  };
+}
+
+function noIdText(bytes: Uint8Array, start: number, length: number): string {
+  if (length === 0) return 'empty: a schema id (5 bytes) must precede it';
+  if (length < WIRE_PREFIX_BYTES) return `${length} bytes are too few for a schema id`;
+  return `starts with byte ${bytes[start]}, not with 0 and a schema id`;
+}

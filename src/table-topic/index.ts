@@ -1,0 +1,94 @@
+// Table topics' public face: the service for the composition root, its settings and configs, its routes.
+import { availableParallelism } from 'node:os';
+import type { Clock } from '../base/clock.ts';
+import type { Component } from '../base/lifecycle.ts';
+import type { Logger } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { IdSource, Prng } from '../base/prng.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Metadata } from '../metadata/metadata.ts';
+import type { TopicDirectory } from '../metadata/topic-directory.ts';
+import type { SchemaSource } from '../schema-registry/schema-source.ts';
+import type { Log } from '../storage/log/log.ts';
+import type { ObjectStore } from '../storage/objects/object-store.ts';
+import type { JobRunner } from './job.ts';
+import { WorkerPool } from './pool.ts';
+import type { TableSettings } from './settings.ts';
+import { TableTopics } from './table-topics.ts';
+import { openWarehouse } from './warehouse.ts';
+import { TableWorker } from './worker.ts';
+
+export { tableRoutes } from './routes.ts';
+export {
+  isEnabled,
+  isTableTopicConfig,
+  parseTopicConfig,
+  resolveTopicConfigs,
+  type TableSettings,
+  tableIdentifier,
+  tableSettings,
+  topicConfigs,
+  unservedConfigs,
+} from './settings.ts';
+export type { TableStatus, TableTopics } from './table-topics.ts';
+export { createTopicConfigValidator, type TopicConfigValidator } from './validate.ts';
+
+export interface TableTopicsDeps {
+  readonly log: Log;
+  readonly directory: TopicDirectory;
+  readonly metadata: Pick<Metadata, 'tables'>;
+  readonly catalog: Catalog;
+  readonly schemas: SchemaSource;
+  /** The store that holds the catalog's warehouse: table files are read and written through it. */
+  readonly warehouse: ObjectStore;
+  readonly settings: TableSettings;
+  readonly clock: Clock;
+  readonly prng: Prng;
+  readonly ids: IdSource;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /**
+   * How worker threads open the warehouse's store for themselves (`uri` and settings of storage/objects).
+   * Undefined: jobs run in this thread, for tests and simulation.
+   */
+  readonly threads?: {
+    readonly storeUri: string;
+    readonly storeSettings: Readonly<Record<string, unknown>>;
+  };
+}
+
+/** Starts the table work of this process. `stop()` commits or leaves staged, then ends the workers. */
+export function startTableTopics(deps: TableTopicsDeps): TableTopics {
+  const warehouse = openWarehouse(deps.warehouse);
+  const { settings } = deps;
+  const threads = settings['table.threads'] || Math.max(1, availableParallelism() - 1);
+  const runner = makeRunner(deps, threads);
+  const { metadata, threads: _threads, ...rest } = deps;
+  const service = new TableTopics({
+    ...rest,
+    tables: metadata.tables,
+    warehouse,
+    runner,
+    lanes: deps.threads === undefined ? 1 : threads,
+    jobsUnderWay: new Set(),
+  });
+  return stoppingAlso(service, runner);
+}
+
+function makeRunner(deps: TableTopicsDeps, threads: number): JobRunner & Partial<Component> {
+  if (deps.threads !== undefined) {
+    return new WorkerPool({ threads, worker: deps.threads, logger: deps.logger });
+  }
+  const { store, keyOf } = openWarehouse(deps.warehouse);
+  return new TableWorker((uri, parts) => store.put(keyOf(uri), parts));
+}
+
+/** The workers end with the service, after it. */
+function stoppingAlso(service: TableTopics, runner: Partial<Component>): TableTopics {
+  const stop = service.stop.bind(service);
+  service.stop = async () => {
+    await stop();
+    await runner.stop?.();
+  };
+  return service;
+}

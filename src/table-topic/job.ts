@@ -1,0 +1,136 @@
+// What goes to a table worker and what comes back: plain data that crosses a thread border.
+// A job is stateless: log bytes of some partitions and the table as committed in, one staged range out. It may be run
+// again, by any worker, until its range is staged; then its number is used up.
+import type { ErrorShape } from '../base/error.ts';
+import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
+import type { DataFile, PartitionSpec, Schema } from '../formats/iceberg/types.ts';
+import type { RangeGap, StagedRange } from '../metadata/tables.ts';
+import type { SystemColumn, TopicConfigs } from './settings.ts';
+import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';
+
+/** Batches of one partition, in shared memory where possible. */
+export interface JobSlice {
+  /** Partition index. */
+  readonly partition: number;
+  /** The staged end: the range starts here whatever the batches start with. */
+  readonly start: number;
+  /** Exclusive; the last stable offset when the batches were read. */
+  readonly limit: number;
+  /** First offset whose dead letters aren't in the dead-letter table yet. */
+  readonly deadLettersFrom: number;
+  readonly runs: readonly {
+    readonly baseOffset: number;
+    readonly bytes: Uint8Array;
+    readonly patched: boolean;
+  }[];
+  readonly aborted: readonly { readonly producerId: number; readonly firstOffset: number }[];
+  /** Offsets that retention took before they were staged. */
+  readonly lost?: RangeGap;
+}
+
+/** How values (or keys) of one registered schema become columns, or why they can't. */
+export type SourceBinding =
+  | {
+      readonly kind: 'bound';
+      readonly schema: string;
+      readonly references: readonly string[];
+      readonly bindings: ReadonlyMap<string, number>;
+    }
+  | { readonly kind: 'refused'; readonly reason: DeadLetterReason; readonly error: string };
+
+export type Sources = ReadonlyMap<number, SourceBinding>;
+
+/** The committed table that a job writes for. */
+export interface JobTable {
+  /** Equal keys mean equal contents: what a worker keeps compiled decoders and buffers under. */
+  readonly key: string;
+  /** Name for dead letters: `namespace.table`. */
+  readonly name: string;
+  readonly schema: Schema;
+  readonly spec: PartitionSpec;
+  /** Absolute URI without trailing slash. */
+  readonly dataFolder: string;
+  /** Field ids of the system columns that the table has. */
+  readonly system: Partial<Readonly<Record<SystemColumn, number>>>;
+  /** Field ids of JSON paths, or of `_kafka_value`; by_schema_id has its own in `values`. */
+  readonly bindings: ReadonlyMap<string, number>;
+  readonly values: Sources;
+  readonly keys: Sources;
+}
+
+export interface DeadLetterTable {
+  readonly key: string;
+  readonly schema: Schema;
+  readonly spec: PartitionSpec;
+  readonly dataFolder: string;
+}
+
+export type JobConfig = Pick<
+  TopicConfigs,
+  | 'table.topic.convert.value.type'
+  | 'table.topic.convert.key.type'
+  | 'table.topic.transform.value.type'
+  | 'table.topic.errors.tolerance'
+  | 'table.topic.max.partitions.per.commit'
+  | 'table.topic.json.max.columns'
+  | 'table.topic.json.infer.timestamps'
+>;
+
+export interface TableJob {
+  /** Names the job's files and its stage. */
+  readonly jobId: string;
+  readonly topic: string;
+  readonly slices: readonly JobSlice[];
+  readonly config: JobConfig;
+  /** Missing: only look at the records and say what they need. */
+  readonly table?: JobTable;
+  readonly deadLetters?: DeadLetterTable;
+  readonly nowMs: number;
+  readonly maxBatchBytes: number;
+  /** Bytes of column buffers at which the job ends early. */
+  readonly maxColumnBytes: number;
+}
+
+/** What must exist before the job can be run again. */
+export interface JobNeeds {
+  readonly kind: 'needs';
+  /** Registered schemas that values and keys were written with and the table doesn't know. */
+  readonly valueSchemas: readonly number[];
+  readonly keySchemas: readonly number[];
+  /** Columns that JSON values would like. */
+  readonly columns?: ProposedStruct;
+  readonly deadLetterTable: boolean;
+}
+
+export interface JobStaged {
+  readonly kind: 'staged';
+  /** Actual ends; slices that were not reached are missing. */
+  readonly ranges: readonly StagedRange[];
+  readonly data: readonly DataFile[];
+  readonly deadLetterFiles: readonly DataFile[];
+  readonly rows: number;
+  readonly deadLetters: number;
+  readonly skipped: number;
+}
+
+/** `errors.tolerance=none` met a record that can't be a row. */
+export interface JobHalted {
+  readonly kind: 'halted';
+  readonly partition: number;
+  readonly offset: number;
+  readonly stage: DeadLetterStage;
+  readonly reason: DeadLetterReason;
+  readonly error: string;
+}
+
+export interface JobFailed {
+  readonly kind: 'failed';
+  readonly error: ErrorShape;
+}
+
+export type JobResult = JobNeeds | JobStaged | JobHalted | JobFailed;
+
+/** What runs jobs: a worker in this thread, or a pool of threads. */
+export interface JobRunner {
+  run(job: TableJob): Promise<JobResult>;
+}

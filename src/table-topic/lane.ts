@@ -1,0 +1,284 @@
+// A lane: some partitions of a table, read and staged one job after another. A table has as many lanes as there are
+// workers to feed, so partitions are decoded side by side while each one's ranges chain.
+// Not for: when to run (coordinator.ts), what the table becomes (binding.ts).
+import { assert } from '../base/assert.ts';
+import type { Clock } from '../base/clock.ts';
+import { errorFromShape, FloeError } from '../base/error.ts';
+import type { IdSource } from '../base/prng.ts';
+import { Mutex } from '../base/queue.ts';
+import type { StagedRange, StageOutcome, TablesMetadata } from '../metadata/tables.ts';
+import type { Log, ReadPartitionResult } from '../storage/log/log.ts';
+import { type TableBinding, trouble } from './binding.ts';
+import type { JobRunner, JobSlice, JobStaged, TableJob } from './job.ts';
+import type { TableSettings, TopicConfigs } from './settings.ts';
+import { formatStagedFiles } from './stage.ts';
+
+/** Kafka's OFFSET_OUT_OF_RANGE: retention overtook us between look and read. */
+const OFFSET_OUT_OF_RANGE = 1;
+/** Rounds of asking and running again; each brings what the one before lacked. */
+const MAX_ROUNDS = 16;
+/** Arrow bytes at which a job ends: one Parquet row group, a few times compressed. */
+const MAX_COLUMN_BYTES = 96 * 2 ** 20;
+
+export interface LaneDeps {
+  readonly log: Log;
+  readonly tables: TablesMetadata;
+  readonly runner: JobRunner;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly settings: TableSettings;
+}
+
+/** What all lanes of a table share. */
+export interface LaneTable {
+  readonly topicId: string;
+  readonly topicName: string;
+  readonly epoch: number;
+  readonly configEpoch: number;
+  readonly binding: TableBinding;
+  readonly config: TopicConfigs;
+  /** Raised by rewinds while lanes run. */
+  generation(): number;
+  /** Partition id by partition index. */
+  partitionId(partition: number): number;
+  /** Next offset to stage; undefined for a partition that isn't set up yet. */
+  stagedEnd(partition: number): number | undefined;
+  setStagedEnd(partition: number, offset: number): void;
+  /** A stage entered: its bytes wait to be committed. */
+  staged(bytes: number, result: JobStaged): void;
+  /** File name prefixes of jobs under way: the sweep leaves them alone. */
+  readonly jobsUnderWay: Set<string>;
+}
+
+export class Lane {
+  readonly #deps: LaneDeps;
+  readonly #table: LaneTable;
+  readonly #partitions: number[];
+  readonly #mutex = new Mutex();
+  /** Log bytes per record, learnt: tells how much waits. */
+  #recordBytes = 100;
+
+  constructor(deps: LaneDeps, table: LaneTable, partitions: readonly number[]) {
+    this.#deps = deps;
+    this.#table = table;
+    this.#partitions = [...partitions];
+  }
+
+  /** Records between staged ends and last stable offsets. */
+  pendingRecords(): number {
+    let pending = 0;
+    for (const partition of this.#partitions) pending += this.#pending(partition);
+    return pending;
+  }
+
+  /** An estimate, good enough to decide whether a job is worth starting. */
+  pendingBytes(): number {
+    return this.pendingRecords() * this.#recordBytes;
+  }
+
+  #pending(partition: number): number {
+    const staged = this.#table.stagedEnd(partition);
+    const marks = this.#deps.log.watermarks(this.#table.partitionId(partition));
+    if (staged === undefined || marks === undefined) return 0;
+    return Math.max(0, marks.lastStableOffset - staged);
+  }
+
+  /** Runs jobs while `goesOn` says so and records wait. One at a time per lane. */
+  run(goesOn: (lane: Lane) => boolean): Promise<void> {
+    return this.#mutex.run(async () => {
+      while (goesOn(this) && this.pendingRecords() > 0) {
+        if (!(await this.#job())) return;
+      }
+    });
+  }
+
+  /** One job, staged. False when nothing came of it: the caller looks again later. */
+  async #job(): Promise<boolean> {
+    const { log, settings } = this.#deps;
+    const wanted = this.#partitions.filter((partition) => this.#pending(partition) > 0);
+    const maxBytes = settings['table.job.bytes'];
+    const starts = wanted.map((partition) => this.#startOf(partition));
+    const read = await log.read({
+      partitions: starts.map(({ partition, from }) => ({
+        partitionId: this.#table.partitionId(partition),
+        offset: from,
+        maxBytes,
+      })),
+      maxBytes,
+      isolation: 'read_committed',
+      purpose: 'table',
+    });
+    try {
+      const slices = read.partitions.flatMap((result, i) => this.#slice(result, starts[i]!));
+      if (slices.length === 0) return false;
+      // Whoever was served first is last next time.
+      this.#partitions.push(...this.#partitions.splice(0, 1));
+      return await this.#runUntilStaged(slices);
+    } finally {
+      read.release();
+    }
+  }
+
+  #startOf(partition: number) {
+    const staged = this.#table.stagedEnd(partition)!;
+    const marks = this.#deps.log.watermarks(this.#table.partitionId(partition))!;
+    // M3: what retention took is a gap of the range, said and counted, never a silent jump.
+    const from = Math.max(staged, Math.min(marks.logStartOffset, marks.lastStableOffset));
+    return { partition, staged, from };
+  }
+
+  #slice(
+    result: ReadPartitionResult,
+    at: { readonly partition: number; readonly staged: number; readonly from: number },
+  ): JobSlice[] {
+    if (result.errorCode === OFFSET_OUT_OF_RANGE) return [];
+    if (result.errorCode !== 0) {
+      throw new FloeError(
+        'unavailable',
+        `reading partition ${at.partition} of ${this.#table.topicName}: Kafka error ${result.errorCode}`,
+      );
+    }
+    if (result.runs.length === 0 && at.from === at.staged) return [];
+    const lost = { from: at.staged, to: at.from, reason: 'retention' as const };
+    return [
+      {
+        partition: at.partition,
+        start: at.staged,
+        limit: result.lastStableOffset,
+        deadLettersFrom: this.#table.binding.deadLettersFrom(at.partition),
+        runs: result.runs.map(({ baseOffset, bytes, patched }) => ({ baseOffset, bytes, patched })),
+        aborted: result.abortedTransactions,
+        ...(at.from > at.staged ? { lost } : {}),
+      },
+    ];
+  }
+
+  async #runUntilStaged(slices: readonly JobSlice[]): Promise<boolean> {
+    const { binding, jobsUnderWay } = this.#table;
+    const jobId = this.#deps.ids.uuid();
+    const generation = this.#table.generation();
+    const prefixes = new Set<string>();
+    try {
+      for (let round = 0; round < MAX_ROUNDS; round += 1) {
+        const job = this.#makeJob(jobId, slices);
+        const needed = filePrefixes(job);
+        for (const prefix of needed) jobsUnderWay.add(prefix);
+        await this.#recordIntents(needed, prefixes);
+        const result = await this.#deps.runner.run(job);
+        switch (result.kind) {
+          case 'needs':
+            await binding.satisfy(result);
+            break;
+          case 'halted':
+            throw trouble(
+              `record at partition ${result.partition} offset ${result.offset} can't be a row (${result.reason}: ${result.error}) and table.topic.errors.tolerance is none`,
+            );
+          case 'failed':
+            throw errorFromShape(result.error);
+          case 'staged':
+            this.#learn(slices, result);
+            return await this.#stage({ job, result, prefixes: needed, generation });
+        }
+      }
+    } finally {
+      for (const prefix of prefixes) jobsUnderWay.delete(prefix);
+    }
+    throw new FloeError('unavailable', `records need more after ${MAX_ROUNDS} rounds of evolution`);
+  }
+
+  /** M2: names are recorded before anything is written under them. */
+  async #recordIntents(needed: readonly string[], known: Set<string>): Promise<void> {
+    const fresh = needed.filter((prefix) => !known.has(prefix));
+    for (const prefix of fresh) known.add(prefix);
+    if (fresh.length === 0) return;
+    const createdMs = this.#deps.clock.now();
+    const { topicId } = this.#table;
+    await this.#deps.tables.addIntents(fresh.map((prefix) => ({ prefix, topicId, createdMs })));
+  }
+
+  #makeJob(jobId: string, slices: readonly JobSlice[]): TableJob {
+    const { binding, config, topicName } = this.#table;
+    const table = binding.jobTable();
+    const deadLetters = binding.jobDeadLetters();
+    return {
+      jobId,
+      topic: topicName,
+      slices,
+      config,
+      nowMs: this.#deps.clock.now(),
+      maxBatchBytes: this.#deps.settings['table.batch.max.bytes'],
+      maxColumnBytes: MAX_COLUMN_BYTES,
+      ...(table === undefined ? {} : { table }),
+      ...(deadLetters === undefined ? {} : { deadLetters }),
+    };
+  }
+
+  async #stage({
+    job,
+    result,
+    prefixes,
+    generation,
+  }: {
+    readonly job: TableJob;
+    readonly result: JobStaged;
+    readonly prefixes: readonly string[];
+    readonly generation: number;
+  }): Promise<boolean> {
+    if (result.ranges.length === 0) return false;
+    assert(job.table !== undefined, 'T10: a stage was written with a committed schema');
+    const files = [...result.data, ...result.deadLetterFiles];
+    const bytes = files.reduce((sum, file) => sum + file.fileSizeInBytes, 0);
+    const outcome = await this.#deps.tables.stage({
+      stageId: job.jobId,
+      topicId: this.#table.topicId,
+      epoch: this.#table.epoch,
+      generation,
+      tableUuid: this.#table.binding.table!.metadata['table-uuid'],
+      schemaId: job.table.schema['schema-id'],
+      specId: job.table.spec['spec-id'],
+      configEpoch: this.#table.configEpoch,
+      ranges: result.ranges,
+      rows: result.rows,
+      deadLetters: result.deadLetters,
+      skipped: result.skipped,
+      bytes,
+      filePrefixes: prefixes,
+      payload: formatStagedFiles({ data: result.data, deadLetters: result.deadLetterFiles }),
+      nowMs: this.#deps.clock.now(),
+    });
+    return this.#entered(outcome, { result, bytes });
+  }
+
+  #entered(
+    outcome: StageOutcome,
+    { result, bytes }: { readonly result: JobStaged; readonly bytes: number },
+  ): boolean {
+    if (outcome.kind === 'refused') {
+      // Somebody else staged, or rewound: go on from where the store says.
+      for (const { partition, stagedEnd } of outcome.positions) {
+        if (this.#partitions.includes(partition)) this.#table.setStagedEnd(partition, stagedEnd);
+      }
+      return false;
+    }
+    for (const { partition, end } of result.ranges) this.#table.setStagedEnd(partition, end);
+    this.#table.staged(bytes, result);
+    return true;
+  }
+
+  #learn(slices: readonly JobSlice[], { ranges }: { readonly ranges: readonly StagedRange[] }) {
+    const offsets = ranges.reduce((sum, range) => sum + range.end - range.start, 0);
+    const bytes = slices.reduce(
+      (sum, slice) => sum + slice.runs.reduce((part, run) => part + run.bytes.length, 0),
+      0,
+    );
+    if (offsets > 0) this.#recordBytes = Math.max(1, bytes / offsets);
+  }
+}
+
+/** Where a job's files will be: names start with the job's id. */
+function filePrefixes({ jobId, table, deadLetters }: TableJob): string[] {
+  if (table === undefined) return [];
+  const prefixes = [`${table.dataFolder}/${jobId}`];
+  if (deadLetters !== undefined) prefixes.push(`${deadLetters.dataFolder}/${jobId}`);
+  return prefixes;
+}

@@ -1,0 +1,61 @@
+// HTTP for table topics: status and commands. Mounted by the composition root on the process's API server.
+//   GET  /v1/tables            all tables
+//   GET  /v1/tables/:name      one, by topic name
+//   POST /v1/tables/:name/pause | resume | commit     resume takes {"policy": "rewind" | "keep" | "restart"}
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { FloeError } from '../base/error.ts';
+import { parsePolicy } from './positions.ts';
+import type { TableTopics } from './table-topics.ts';
+
+const STATUS: Readonly<Partial<Record<FloeError['code'], number>>> = {
+  invalid: 400,
+  'not-found': 404,
+  conflict: 409,
+  unavailable: 503,
+  timeout: 504,
+};
+
+export function tableRoutes(app: FastifyInstance, deps: { readonly tables: TableTopics }): void {
+  const { tables } = deps;
+  app.get('/v1/tables', (_request, reply) =>
+    answer(reply, async () => ({ tables: await tables.list() })),
+  );
+  app.get<{ Params: { name: string } }>('/v1/tables/:name', ({ params }, reply) =>
+    answer(reply, () => tables.status(params.name)),
+  );
+  app.post<{ Params: { name: string } }>('/v1/tables/:name/pause', ({ params }, reply) =>
+    answer(reply, async () => {
+      await tables.pause(params.name);
+      return tables.status(params.name);
+    }),
+  );
+  app.post<{ Params: { name: string }; Body: unknown }>(
+    '/v1/tables/:name/resume',
+    ({ params, body }, reply) =>
+      answer(reply, async () => {
+        await tables.resume(params.name, policyOf(body));
+        return tables.status(params.name);
+      }),
+  );
+  app.post<{ Params: { name: string } }>('/v1/tables/:name/commit', ({ params }, reply) =>
+    answer(reply, async () => {
+      await tables.commit(params.name);
+      return tables.status(params.name);
+    }),
+  );
+}
+
+function policyOf(body: unknown) {
+  if (body === null || typeof body !== 'object' || !('policy' in body)) return undefined;
+  return parsePolicy(String(body.policy));
+}
+
+async function answer(reply: FastifyReply, work: () => Promise<unknown>): Promise<unknown> {
+  try {
+    return await work();
+  } catch (caught) {
+    const error = FloeError.from(caught);
+    reply.code(STATUS[error.code] ?? 500);
+    return { error: { code: error.code, message: error.message } };
+  }
+}

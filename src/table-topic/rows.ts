@@ -1,0 +1,131 @@
+// One record → one row: value and key by their converters, then the system columns, straight into column buffers.
+// A record that can't be a row leaves the columns as they were and says at which stage and why.
+// Compiled decoders and buffers live as long as the table they were made for; nothing is allocated per record.
+// Not for: walking batches (batches.ts), converters (converters.ts), files (worker.ts).
+import type { BytesColumn } from '../formats/arrow/byte-columns.ts';
+import type { Column } from '../formats/arrow/column.ts';
+import type { ListColumn, StructColumn } from '../formats/arrow/nested-columns.ts';
+import type { Int32Column, Int64Column } from '../formats/arrow/scalar-columns.ts';
+import { TableColumns } from '../formats/arrow/table-columns.ts';
+import type { RecordCursor } from '../protocol/record-cursor.ts';
+import { type Converter, compileKey, compileValue, Fault, Needs } from './converters.ts';
+import type { JobConfig, JobNeeds, JobTable } from './job.ts';
+
+/** Largest millisecond timestamp whose microseconds are a safe integer. */
+const SAFE_MILLIS = Math.floor(Number.MAX_SAFE_INTEGER / 1_000);
+
+export class RowBuilder {
+  readonly columns: TableColumns;
+  /** Why the last `append` returned false. */
+  readonly fault = new Fault();
+  readonly #needs = new Needs();
+  readonly #value: Converter;
+  readonly #key: Converter | undefined;
+  readonly #partition: Int32Column | undefined;
+  readonly #offset: Int64Column | undefined;
+  readonly #timestamp: Int64Column | undefined;
+  readonly #headers: HeaderColumns | undefined;
+
+  constructor(table: JobTable, config: JobConfig) {
+    const columns = new TableColumns(table.schema);
+    const { system } = table;
+    const find = <T extends Column>(id: number | undefined) =>
+      (id === undefined ? undefined : columns.byId(id)) as T | undefined;
+    this.columns = columns;
+    this.#partition = find(system.partition);
+    this.#offset = find(system.offset);
+    this.#timestamp = find(system.timestamp);
+    this.#headers = headerColumns(find<ListColumn>(system.headers));
+    const target = { columns, table, config, fault: this.fault, needs: this.#needs };
+    this.#value = compileValue(target);
+    this.#key = compileKey(target);
+  }
+
+  /** Forgets the rows and keeps the buffers; also drops what an earlier, abandoned job left. */
+  clear(): void {
+    this.columns.clear();
+    this.#needs.clear();
+  }
+
+  /** A record needed what the table hasn't agreed to. */
+  get hasNeeds(): boolean {
+    return this.#needs.any;
+  }
+
+  needs(): JobNeeds | undefined {
+    if (!this.#needs.any) return undefined;
+    return {
+      kind: 'needs',
+      valueSchemas: [...this.#needs.valueSchemas],
+      keySchemas: [...this.#needs.keySchemas],
+      deadLetterTable: false,
+    };
+  }
+
+  /** Appends the record the cursor stands at. False: it is none of the table's, see `fault`. */
+  append(cursor: RecordCursor, partition: number, offset: number): boolean {
+    const { bytes } = cursor;
+    if (!this.#value(bytes, cursor.valueStart, cursor.valueLength)) return false;
+    if (this.#key !== undefined && !this.#key(bytes, cursor.keyStart, cursor.keyLength)) {
+      return false;
+    }
+    this.#partition?.append(partition);
+    this.#offset?.append(offset);
+    if (this.#timestamp !== undefined) appendMicros(this.#timestamp, cursor.timestamp);
+    if (this.#headers !== undefined) appendHeaders(this.#headers, cursor);
+    this.columns.endRow();
+    return true;
+  }
+}
+
+/** Milliseconds as microseconds; −1, Kafka's "none", is null. */
+export function appendMicros(column: Int64Column, millis: number): void {
+  if (millis === -1) column.appendNull();
+  else if (Math.abs(millis) <= SAFE_MILLIS) column.append(millis * 1_000);
+  // A clock gone wild, up to the end of 64 bits: still told apart, never an error.
+  else column.appendBigInt(clamp64(BigInt(Math.trunc(millis)) * 1_000n));
+}
+
+const MAX_64 = 2n ** 63n - 1n;
+const clamp64 = (value: bigint) => (value > MAX_64 ? MAX_64 : value < -MAX_64 ? -MAX_64 : value);
+
+export interface HeaderColumns {
+  readonly list: ListColumn;
+  readonly entry: StructColumn;
+  readonly key: BytesColumn;
+  readonly value: BytesColumn;
+}
+
+/** The parts of a `list<struct<key, value>>` column. */
+export function headerColumns(list: ListColumn | undefined): HeaderColumns | undefined {
+  if (list === undefined) return undefined;
+  const entry = list.element as StructColumn;
+  const [key, value] = entry.children as [BytesColumn, BytesColumn];
+  return { list, entry, key, value };
+}
+
+/** Order, duplicates and null values are kept; a record without headers has an empty list. */
+export function appendHeaders(target: HeaderColumns, cursor: RecordCursor): void {
+  if (cursor.headerCount > 0) {
+    const { entry, key, value } = target;
+    while (cursor.nextHeader()) {
+      const row = entry.length;
+      // Header names are text by protocol; a name that isn't goes in as Unicode reads it.
+      const name = Buffer.from(
+        cursor.bytes.buffer,
+        cursor.bytes.byteOffset + cursor.headerKeyStart,
+        cursor.headerKeyLength,
+      );
+      key.padTo(row);
+      key.appendText(name.toString('utf8'));
+      value.padTo(row);
+      if (cursor.headerValueLength < 0) value.appendNull();
+      else {
+        const start = cursor.headerValueStart;
+        value.append(cursor.bytes, start, start + cursor.headerValueLength);
+      }
+      entry.end();
+    }
+  }
+  target.list.end();
+}

@@ -1,0 +1,288 @@
+// All table topics of a process: which topics are tables, one coordinator each, their status and commands.
+// Follows the topic directory; a topic's trouble stays with its coordinator.
+// Not for: what a coordinator does (coordinator.ts), HTTP (routes.ts).
+import type { Timer } from '../base/clock.ts';
+import { FloeError } from '../base/error.ts';
+import type { Component } from '../base/lifecycle.ts';
+import type { TableIdentifier } from '../catalog/catalog.ts';
+import type { TableCounters } from '../metadata/tables.ts';
+import type { TopicChange, TopicDirectory } from '../metadata/topic-directory.ts';
+import type { Topic } from '../metadata/topics.ts';
+import { type CoordinatorDeps, TableCoordinator } from './coordinator.ts';
+import type { RecoveryPolicy } from './positions.ts';
+import { isEnabled, isTableTopicConfig, resolveTopicConfigs } from './settings.ts';
+import { sweep } from './sweep.ts';
+import type { TableState } from './table-state.ts';
+
+/** What `floe tables status` shows. */
+export interface TableStatus {
+  readonly topic: string;
+  readonly topicId: string;
+  readonly namespace: readonly string[];
+  readonly table: string;
+  /** Empty until the table exists. */
+  readonly tableUuid: string;
+  readonly state: TableState;
+  /** Why it isn't running; empty when it is. */
+  readonly reason: string;
+  readonly lagRecords: number;
+  readonly lagSeconds: number;
+  readonly stagedBytes: number;
+  readonly commitIntervalMs: number;
+  readonly counters: TableCounters;
+}
+
+export interface TableTopicsOptions extends CoordinatorDeps {
+  readonly directory: TopicDirectory;
+}
+
+interface Entry {
+  topic: Topic;
+  coordinator: TableCoordinator | undefined;
+  /** Why there is no coordinator: a config that can't be resolved. */
+  fault: string;
+  /** Changes of one topic happen one after the other. */
+  work: Promise<void>;
+}
+
+export class TableTopics implements Component {
+  readonly #options: TableTopicsOptions;
+  readonly #entries = new Map<string, Entry>();
+  readonly #unsubscribe: () => void;
+  #sweeping: Timer | undefined;
+  #stopped = false;
+
+  constructor(options: TableTopicsOptions) {
+    this.#options = options;
+    for (const topic of options.directory.all()) this.#changed(topic);
+    this.#unsubscribe = options.directory.onChange((change) => this.#onChange(change));
+    options.metrics.observeGauge('floe_table_suspended', 'Tables in trouble', () =>
+      this.#count('suspended'),
+    );
+    options.metrics.observeGauge('floe_table_running', 'Tables at work', () =>
+      this.#count('running'),
+    );
+    options.metrics.observeGauge('floe_table_lag_records', 'Records not committed yet', () =>
+      this.#lag(),
+    );
+    this.#scheduleSweep();
+  }
+
+  /** Commits or leaves staged, within `table.stop.commit.ms` per table, all at once. */
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    this.#unsubscribe();
+    this.#sweeping?.cancel();
+    await Promise.all(
+      [...this.#entries.values()].map(async (entry) => {
+        await entry.work;
+        await entry.coordinator?.stop();
+      }),
+    );
+  }
+
+  /** By topic name. @throws FloeError `not-found`. */
+  async status(name: string): Promise<TableStatus> {
+    const entry = this.#byName(name);
+    return this.#statusOf(entry);
+  }
+
+  async list(): Promise<readonly TableStatus[]> {
+    const entries = [...this.#entries.values()].toSorted((a, b) =>
+      a.topic.name < b.topic.name ? -1 : 1,
+    );
+    return Promise.all(entries.map((entry) => this.#statusOf(entry)));
+  }
+
+  async pause(name: string): Promise<void> {
+    await this.#coordinator(name).pause();
+  }
+
+  async resume(name: string, policy?: RecoveryPolicy): Promise<void> {
+    await this.#coordinator(name).resume(policy);
+  }
+
+  /** Returns once what was in the log when called is committed. @throws FloeError `unavailable` with the reason. */
+  async commit(name: string): Promise<void> {
+    await this.#coordinator(name).commitNow();
+  }
+
+  /**
+   * Offset of a partition (by id) up to which retention may delete: committed rows. Undefined when no table holds
+   * it back.
+   */
+  retentionPin(partitionId: number): number | undefined {
+    const ref = this.#options.directory.byPartition(partitionId);
+    if (ref === undefined) return undefined;
+    return this.#entries.get(ref.topic.topicId)?.coordinator?.committedOffset(ref.index);
+  }
+
+  /** Bytes that retention leaves to a lagging table of the partition's topic; past them it may delete (M3). */
+  retentionHoldBytes(partitionId: number): number {
+    const ref = this.#options.directory.byPartition(partitionId);
+    if (ref === undefined) return 0;
+    try {
+      return resolveTopicConfigs(ref.topic.config)['table.topic.retention.hold.bytes'];
+    } catch {
+      return 0;
+    }
+  }
+
+  /** The identifier of a topic's table, for queries and clash checks. */
+  tableOf(topicName: string): TableIdentifier | undefined {
+    return [...this.#entries.values()]
+      .find((entry) => entry.topic.name === topicName)
+      ?.coordinator?.view().identifier;
+  }
+
+  #onChange(change: TopicChange): void {
+    if (change.kind === 'deleted') this.#gone(change.topic);
+    else this.#changed(change.topic);
+  }
+
+  #changed(topic: Topic): void {
+    const entry = this.#entries.get(topic.topicId);
+    const enabled = isEnabled(topic.config);
+    if (entry === undefined) {
+      if (!enabled) return;
+      const fresh: Entry = { topic, coordinator: undefined, fault: '', work: Promise.resolve() };
+      this.#entries.set(topic.topicId, fresh);
+      this.#begin(fresh, topic);
+      return;
+    }
+    const before = entry.topic;
+    entry.topic = topic;
+    if (enabled && sameForTables(before, topic)) return;
+    this.#then(entry, async () => {
+      // A disabled topic's last rows still belong into its table; a changed one goes on from its stages.
+      if (enabled) await entry.coordinator?.abandon();
+      else await entry.coordinator?.stop();
+      entry.coordinator = undefined;
+      if (!enabled) this.#entries.delete(topic.topicId);
+      else if (!this.#stopped) this.#begin(entry, topic);
+    });
+  }
+
+  #gone(topic: Topic): void {
+    const entry = this.#entries.get(topic.topicId);
+    if (entry === undefined) return;
+    this.#entries.delete(topic.topicId);
+    this.#then(entry, async () => {
+      await entry.coordinator?.abandon();
+    });
+  }
+
+  #begin(entry: Entry, topic: Topic): void {
+    try {
+      entry.coordinator = new TableCoordinator(this.#options, topic);
+      entry.fault = '';
+      entry.coordinator.start();
+    } catch (caught) {
+      // Configs are checked when they are set; one of an older release may still surprise.
+      entry.fault = FloeError.from(caught).message;
+      this.#options.logger.warn({ topic: topic.name, error: entry.fault }, 'table not started');
+    }
+  }
+
+  #then(entry: Entry, work: () => Promise<void>): void {
+    entry.work = entry.work.then(work).catch((caught) => {
+      this.#options.logger.error(
+        { topic: entry.topic.name, error: FloeError.from(caught).message },
+        'table change failed',
+      );
+    });
+  }
+
+  #byName(name: string): Entry {
+    for (const entry of this.#entries.values()) if (entry.topic.name === name) return entry;
+    throw new FloeError(
+      'not-found',
+      `topic "${name}" is no table: set table.topic.enable=true on it`,
+    );
+  }
+
+  #coordinator(name: string): TableCoordinator {
+    const entry = this.#byName(name);
+    if (entry.coordinator === undefined) {
+      throw new FloeError('unavailable', entry.fault || `the table of topic "${name}" is starting`);
+    }
+    return entry.coordinator;
+  }
+
+  async #statusOf({ topic, coordinator, fault }: Entry): Promise<TableStatus> {
+    const { tables } = this.#options;
+    const counters = await tables.counters(topic.topicId).catch(() => NO_COUNTERS);
+    const view = coordinator?.view();
+    return {
+      topic: topic.name,
+      topicId: topic.topicId,
+      namespace: view?.identifier.namespace ?? [],
+      table: view?.identifier.name ?? '',
+      tableUuid: view?.tableUuid ?? '',
+      state: view?.state ?? 'suspended',
+      reason: view?.reason ?? fault,
+      lagRecords: view?.lagRecords ?? 0,
+      lagSeconds: view?.lagSeconds ?? 0,
+      stagedBytes: view?.stagedBytes ?? 0,
+      commitIntervalMs:
+        fault === '' ? resolveTopicConfigs(topic.config)['table.topic.commit.interval.ms'] : 0,
+      counters,
+    };
+  }
+
+  #count(state: TableState): number {
+    let count = 0;
+    for (const { coordinator } of this.#entries.values()) {
+      if (coordinator?.view().state === state) count += 1;
+    }
+    return count;
+  }
+
+  #lag(): number {
+    let lag = 0;
+    for (const { coordinator } of this.#entries.values())
+      lag += coordinator?.view().lagRecords ?? 0;
+    return lag;
+  }
+
+  #scheduleSweep(): void {
+    const { clock, settings, logger } = this.#options;
+    const ageMs = settings['table.sweep.age.ms'];
+    this.#sweeping = clock.setTimer(ageMs, () => {
+      void sweep({ ...this.#options, ageMs })
+        .then((files) => {
+          if (files > 0) logger.info({ files }, 'files of abandoned jobs deleted');
+        })
+        .catch((caught) =>
+          logger.warn({ error: FloeError.from(caught).message }, 'sweep of table files failed'),
+        )
+        .finally(() => {
+          if (!this.#stopped) this.#scheduleSweep();
+        });
+    });
+  }
+}
+
+const NO_COUNTERS: TableCounters = {
+  rows: 0,
+  deadLetters: 0,
+  skipped: 0,
+  lostOffsets: 0,
+  files: 0,
+  commits: 0,
+  lastCommitMs: 0,
+  lastSnapshotId: '',
+};
+
+/** Whether a change of the topic leaves its table's work as it is. */
+function sameForTables(before: Topic, after: Topic): boolean {
+  if (before.partitions.length !== after.partitions.length) return false;
+  const relevant = (topic: Topic) =>
+    JSON.stringify(
+      Object.entries(topic.config)
+        .filter(([name]) => isTableTopicConfig(name))
+        .toSorted(),
+    );
+  return relevant(before) === relevant(after);
+}

@@ -1,0 +1,138 @@
+// Checks a topic's table configs before they are set: each value, then what concerns other topics and the schema.
+// Injected into the broker, which refuses CreateTopics and AlterConfigs with the sentence that comes out of here.
+import { FloeError, isFloeError } from '../base/error.ts';
+import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
+import type { TopicDirectory } from '../metadata/topic-directory.ts';
+import type { SchemaSource } from '../schema-registry/schema-source.ts';
+import { proposedColumns } from './avro-source.ts';
+import { evolve } from './evolve.ts';
+import { buildPartitionFields } from './partition-spec.ts';
+import {
+  isEnabled,
+  isTableTopicConfig,
+  parseTopicConfig,
+  resolveTopicConfigs,
+  type TopicConfigs,
+  tableIdentifier,
+} from './settings.ts';
+import { systemFields, wholeValue } from './system-columns.ts';
+
+export interface TopicConfigValidator {
+  /** True for names that this validator judges. */
+  concerns(name: string): boolean;
+  /**
+   * `config`: the topic's whole config as it would be.
+   * @throws FloeError `invalid` or `unsupported`, naming config, value and remedy.
+   */
+  validate(topicName: string, config: Readonly<Record<string, string>>): Promise<void>;
+}
+
+export function createTopicConfigValidator(deps: {
+  readonly directory: TopicDirectory;
+  readonly schemas: SchemaSource;
+}): TopicConfigValidator {
+  return {
+    concerns: isTableTopicConfig,
+    async validate(topicName, config) {
+      for (const [name, value] of Object.entries(config)) {
+        if (isTableTopicConfig(name)) parseTopicConfig(name, value);
+      }
+      if (!isEnabled(config)) return;
+      const resolved = resolveTopicConfigs(config);
+      refuseClash(deps.directory, topicName, resolved);
+      await refuseMissingConverter(deps.schemas, topicName, config);
+      await checkPartitions(deps.schemas, topicName, resolved);
+    },
+  };
+}
+
+/** Two topics never share a table, nor one's dead letters the other's; engines fold case, so it doesn't count. */
+function refuseClash(directory: TopicDirectory, topicName: string, config: TopicConfigs): void {
+  const own = tableNames(topicName, config);
+  for (const other of directory.all()) {
+    if (other.name === topicName || !isEnabled(other.config)) continue;
+    const taken = tableNames(other.name, resolveTopicConfigs(other.config));
+    const clash = own.find((name) => taken.includes(name));
+    if (clash !== undefined) {
+      throw new FloeError(
+        'invalid',
+        `table.topic.name: table ${clash} belongs to topic "${other.name}": choose another table.topic.name or table.topic.namespace`,
+      );
+    }
+  }
+}
+
+function tableNames(topicName: string, config: TopicConfigs): string[] {
+  const { namespace, name } = tableIdentifier(topicName, config);
+  const full = [...namespace, name].join('.').toLowerCase();
+  return [full, `${full}_dlq`];
+}
+
+async function refuseMissingConverter(
+  schemas: SchemaSource,
+  topicName: string,
+  config: Readonly<Record<string, string>>,
+): Promise<void> {
+  const name = 'table.topic.convert.value.type';
+  if (config[name] !== undefined || config[`automq.${name}`] !== undefined) return;
+  if ((await latestText(schemas, `${topicName}-value`)) !== undefined) return;
+  throw new FloeError(
+    'invalid',
+    `${name}: subject "${topicName}-value" is not registered, so the converter must be chosen: by_schema_id, json, string or raw`,
+  );
+}
+
+/** Columns and transforms of `partition.by`, when the columns are known already. */
+async function checkPartitions(
+  schemas: SchemaSource,
+  topicName: string,
+  config: TopicConfigs,
+): Promise<void> {
+  const expressions = config['table.topic.partition.by'];
+  if (expressions.length === 0) return;
+  const value = await knownColumns(schemas, topicName, config);
+  if (value === undefined) return;
+  const key = config['table.topic.convert.key.type'] === 'raw' ? 'binary' : 'string';
+  const system = systemFields(config['table.topic.system.columns'], key);
+  const { schema } = evolve({
+    schema: { type: 'struct', 'schema-id': 0, fields: [] },
+    lastColumnId: 0,
+    fields: new Map(),
+    proposed: { type: 'struct', fields: [...value.fields, ...system] },
+    newColumns: true,
+    mayRename: false,
+  });
+  buildPartitionFields(expressions, schema);
+}
+
+async function knownColumns(
+  schemas: SchemaSource,
+  topicName: string,
+  config: TopicConfigs,
+): Promise<ProposedStruct | undefined> {
+  const whole = config['table.topic.transform.value.type'] === 'none';
+  switch (config['table.topic.convert.value.type']) {
+    case 'raw':
+      return wholeValue('binary');
+    case 'string':
+      return wholeValue('string');
+    case 'json':
+      return whole ? wholeValue('string') : undefined;
+    case 'by_schema_id': {
+      const schema = await latestText(schemas, `${topicName}-value`);
+      if (schema === undefined) return undefined;
+      return proposedColumns({ schema, references: [] }, whole ? 'value' : 'flattened');
+    }
+  }
+}
+
+/** Text of the newest Avro version; undefined when there is none, or the registry can't say now. */
+async function latestText(schemas: SchemaSource, subject: string): Promise<string | undefined> {
+  try {
+    const latest = await schemas.latest(subject);
+    return latest.type === 'AVRO' ? latest.schema : undefined;
+  } catch (caught) {
+    if (isFloeError(caught, 'not-found')) return undefined;
+    throw caught;
+  }
+}

@@ -1,0 +1,325 @@
+// A table worker: a plain async object that turns a job's records into Parquet files and a staged range.
+// It runs in a thread (worker-thread.ts) or, in tests and simulation, in the caller's. It decides nothing about the
+// table: what it lacks it asks for (`needs`), and it writes with committed schema ids only (rule T10).
+// Not for: reading the log, staging, committing.
+import { AssertionError } from '../base/assert.ts';
+import { errorToShape } from '../base/error.ts';
+import type { TableColumns } from '../formats/arrow/table-columns.ts';
+import type { DataFile, PartitionValue } from '../formats/iceberg/types.ts';
+import { createChunkEncoder, ParquetWriter } from '../formats/parquet/writer.ts';
+import type { StagedRange } from '../metadata/tables.ts';
+import { RecordCursor } from '../protocol/record-cursor.ts';
+import { walkSlice } from './batches.ts';
+import { Clusterer } from './cluster.ts';
+import { DeadLetters } from './dead-letters.ts';
+import type {
+  DeadLetterTable,
+  JobHalted,
+  JobNeeds,
+  JobResult,
+  JobRunner,
+  JobSlice,
+  JobStaged,
+  JobTable,
+  TableJob,
+} from './job.ts';
+import { collectNeeds } from './needs.ts';
+import { RowBuilder } from './rows.ts';
+
+/** Writes one object by its absolute URI; the bytes may come in parts. */
+export type FileWriter = (uri: string, parts: readonly Uint8Array[]) => Promise<void>;
+
+/** Tables whose decoders and buffers a worker keeps; the least recently used goes. */
+const KEPT_TABLES = 4;
+
+/** Rows between two looks at how large the buffers are: the look walks all columns. */
+const MEASURE_ROWS = 1_000;
+
+/** What a worker keeps of a table between jobs. */
+interface Prepared {
+  readonly rows: RowBuilder;
+  readonly clusterer: Clusterer;
+}
+
+export class TableWorker implements JobRunner {
+  readonly #write: FileWriter;
+  readonly #cursor = new RecordCursor();
+  readonly #encoder = createChunkEncoder();
+  readonly #prepared = new Map<string, Prepared>();
+
+  constructor(write: FileWriter) {
+    this.#write = write;
+  }
+
+  async run(job: TableJob): Promise<JobResult> {
+    try {
+      const { table } = job;
+      if (table === undefined) return collectNeeds(job, this.#cursor);
+      return await this.#build(job, table);
+    } catch (caught) {
+      if (caught instanceof AssertionError) throw caught;
+      return { kind: 'failed', error: errorToShape(caught) };
+    }
+  }
+
+  async #build(job: TableJob, table: JobTable): Promise<JobResult> {
+    const prepared = this.#prepare(job, table);
+    prepared.rows.clear();
+    const pass = new Pass(job, prepared.rows);
+    pass.walk(this.#cursor);
+    const needs = prepared.rows.needs();
+    if (needs !== undefined) return needs;
+    if (pass.halted !== undefined) return pass.halted;
+    const { columns } = prepared.rows;
+    columns.align();
+    const { groups, cut } = prepared.clusterer.cluster(
+      columns,
+      job.config['table.topic.max.partitions.per.commit'],
+    );
+    if (cut < columns.rowCount) pass.cutAt(cut);
+    if (pass.deadLetterCount > 0 && job.deadLetters === undefined && pass.keepsDeadLetters) {
+      return nothingButDeadLetterTable;
+    }
+    const data: DataFile[] = [];
+    for (const [n, group] of groups.entries()) {
+      const whole = groups.length === 1 && group.rows.length === columns.rowCount;
+      data.push(
+        await this.#file(whole ? columns : columns.gather(group.rows), {
+          path: `${table.dataFolder}/${job.jobId}-${n}.parquet`,
+          table,
+          partition: group.partition,
+        }),
+      );
+    }
+    const letters = pass.deadLetterColumns();
+    const deadLetterFiles =
+      letters === undefined
+        ? []
+        : [
+            await this.#file(letters, {
+              path: `${job.deadLetters!.dataFolder}/${job.jobId}-dead.parquet`,
+              table: job.deadLetters!,
+              partition: [],
+            }),
+          ];
+    return { ...pass.result(), data, deadLetterFiles };
+  }
+
+  async #file(
+    columns: TableColumns,
+    target: {
+      readonly path: string;
+      readonly table: Pick<DeadLetterTable, 'schema' | 'spec'>;
+      readonly partition: readonly PartitionValue[];
+    },
+  ): Promise<DataFile> {
+    const { table, path } = target;
+    const writer = new ParquetWriter({ schema: table.schema }, this.#encoder);
+    writer.writeRowGroup(columns);
+    const file = writer.finish();
+    await this.#write(path, file.parts);
+    return {
+      content: 0,
+      filePath: path,
+      fileFormat: 'PARQUET',
+      specId: table.spec['spec-id'],
+      partition: target.partition,
+      recordCount: file.recordCount,
+      fileSizeInBytes: file.byteLength,
+      metrics: file.metrics,
+      splitOffsets: file.splitOffsets,
+    };
+  }
+
+  #prepare(job: TableJob, table: JobTable): Prepared {
+    const kept = this.#prepared.get(table.key);
+    this.#prepared.delete(table.key);
+    const prepared = kept ?? {
+      rows: new RowBuilder(table, job.config),
+      clusterer: new Clusterer(table.spec, table.schema),
+    };
+    this.#prepared.set(table.key, prepared);
+    for (const key of this.#prepared.keys()) {
+      if (this.#prepared.size <= KEPT_TABLES) break;
+      this.#prepared.delete(key);
+    }
+    return prepared;
+  }
+}
+
+const nothingButDeadLetterTable: JobNeeds = {
+  kind: 'needs',
+  valueSchemas: [],
+  keySchemas: [],
+  deadLetterTable: true,
+};
+
+interface SliceOutcome {
+  readonly slice: JobSlice;
+  range: StagedRange;
+  /** Rows of the job before this slice's first. */
+  readonly firstRow: number;
+}
+
+/** One walk over a job's slices: rows into columns, the rest into dead letters, actual ends noted. */
+class Pass {
+  readonly #job: TableJob;
+  readonly #rows: RowBuilder;
+  readonly #letters: DeadLetters | undefined;
+  readonly #tracksOffsets: boolean;
+  readonly #outcomes: SliceOutcome[] = [];
+  /** Offset of each row, where the job may be cut between rows (partitioned tables). */
+  #rowOffsets = new Float64Array(1_024);
+  /** Slice and offset of each dead letter. */
+  readonly #letterAt: { readonly slice: number; readonly offset: number }[] = [];
+  #faults: { readonly slice: number; readonly offset: number }[] = [];
+  #full = false;
+  #measuredRows = 0;
+  halted: JobHalted | undefined;
+
+  constructor(job: TableJob, rows: RowBuilder) {
+    this.#job = job;
+    this.#rows = rows;
+    this.#tracksOffsets = (job.table?.spec.fields.length ?? 0) > 0;
+    if (job.deadLetters !== undefined) {
+      this.#letters = new DeadLetters(job.deadLetters.schema, {
+        topic: job.topic,
+        table: job.table?.name ?? '',
+        nowMs: job.nowMs,
+      });
+    }
+  }
+
+  get keepsDeadLetters(): boolean {
+    return this.#job.config['table.topic.errors.tolerance'] === 'dlq_table';
+  }
+
+  /** Dead letters that belong into a dead-letter table, by now. */
+  get deadLetterCount(): number {
+    return this.#faults.length;
+  }
+
+  walk(cursor: RecordCursor): void {
+    for (const [index, slice] of this.#job.slices.entries()) {
+      if (this.#full || this.halted !== undefined) return;
+      const firstRow = this.#rows.columns.rowCount;
+      const { end, gaps } = walkSlice(slice, cursor, {
+        maxBatchBytes: this.#job.maxBatchBytes,
+        visitor: this.#visitor(slice, index),
+      });
+      const { partition, start, deadLettersFrom } = slice;
+      const range = {
+        partition,
+        start,
+        end,
+        deadLettersFrom: Math.max(start, deadLettersFrom),
+        gaps,
+      };
+      this.#outcomes.push({ slice, range, firstRow });
+    }
+  }
+
+  #visitor(slice: JobSlice, index: number) {
+    const rows = this.#rows;
+    const { fault } = rows;
+    return {
+      record: (cursor: RecordCursor, offset: number) => {
+        if (rows.append(cursor, slice.partition, offset)) {
+          if (this.#tracksOffsets) this.#noteOffset(offset);
+          return true;
+        }
+        // The job will come again: only what else it needs matters now.
+        if (rows.hasNeeds) return true;
+        return this.#fault(index, offset, (letters) =>
+          letters.add(cursor, { partition: slice.partition, offset }, fault),
+        );
+      },
+      batchDone: () => {
+        const { columns } = rows;
+        if (columns.rowCount - this.#measuredRows >= MEASURE_ROWS) {
+          this.#measuredRows = columns.rowCount;
+          this.#full = columns.byteSize() >= this.#job.maxColumnBytes;
+        }
+        return !this.#full;
+      },
+      unreadable: (batch: Uint8Array, first: number, _last: number, error: string) => {
+        rows.columns.rollback();
+        fault.set('batch', 'unreadable_batch', error);
+        return this.#fault(index, first, (letters) =>
+          letters.addBatch(batch, { partition: slice.partition, offset: first }, fault),
+        );
+      },
+    };
+  }
+
+  /** False: the job ends before this record. */
+  #fault(slice: number, offset: number, keep: (letters: DeadLetters) => void): boolean {
+    const { fault } = this.#rows;
+    const { partition, deadLettersFrom } = this.#job.slices[slice]!;
+    if (this.#job.config['table.topic.errors.tolerance'] === 'none') {
+      const { stage, reason, error } = fault;
+      this.halted = { kind: 'halted', partition, offset, stage, reason, error };
+      return false;
+    }
+    this.#faults.push({ slice, offset });
+    if (this.#letters !== undefined && this.keepsDeadLetters && offset >= deadLettersFrom) {
+      keep(this.#letters);
+      this.#letterAt.push({ slice, offset });
+    }
+    return true;
+  }
+
+  #noteOffset(offset: number): void {
+    const row = this.#rows.columns.rowCount - 1;
+    if (row >= this.#rowOffsets.length) {
+      const grown = new Float64Array(this.#rowOffsets.length * 2);
+      grown.set(this.#rowOffsets);
+      this.#rowOffsets = grown;
+    }
+    this.#rowOffsets[row] = offset;
+  }
+
+  /** Row `row` and everything after it belong to a later job: its partitions would be too many. */
+  cutAt(row: number): void {
+    const index = this.#outcomes.findLastIndex((outcome) => outcome.firstRow <= row);
+    const outcome = this.#outcomes[index]!;
+    const end = this.#rowOffsets[row]!;
+    const gaps = outcome.range.gaps.filter((gap) => gap.from < end);
+    outcome.range = {
+      ...outcome.range,
+      end,
+      gaps: gaps.map((gap) => ({ ...gap, to: Math.min(gap.to, end) })),
+    };
+    this.#outcomes.length = index + 1;
+    this.#faults = this.#faults.filter(
+      (at) => at.slice < index || (at.slice === index && at.offset < end),
+    );
+    const { columns } = this.#rows;
+    columns.rowCount = row;
+    columns.rollback();
+  }
+
+  /** What goes into the dead-letter table; undefined when nothing does. */
+  deadLetterColumns(): TableColumns | undefined {
+    if (this.#letters === undefined) return undefined;
+    const kept = new Set(this.#faults.map((at) => `${at.slice}:${at.offset}`));
+    const rows = this.#letterAt.flatMap((at, row) =>
+      kept.has(`${at.slice}:${at.offset}`) ? [row] : [],
+    );
+    if (rows.length === 0) return undefined;
+    const { columns } = this.#letters;
+    columns.align();
+    return rows.length === columns.rowCount ? columns : columns.gather(Int32Array.from(rows));
+  }
+
+  result(): Omit<JobStaged, 'data' | 'deadLetterFiles'> {
+    const skips = this.#job.config['table.topic.errors.tolerance'] === 'skip';
+    return {
+      kind: 'staged',
+      ranges: this.#outcomes.map((one) => one.range).filter((range) => range.end > range.start),
+      rows: this.#rows.columns.rowCount,
+      deadLetters: skips ? 0 : this.#faults.length,
+      skipped: skips ? this.#faults.length : 0,
+    };
+  }
+}
