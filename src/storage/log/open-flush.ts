@@ -2,6 +2,7 @@
 // Not for: when it is sent (front-log.ts) and where its bytes go (layout.ts).
 import { assert } from '../../base/assert.ts';
 import { allocateColumns, type BatchColumns } from '../../metadata/batch-columns.ts';
+import { asBuffer } from '../../protocol/bytes.ts';
 import type { AppendItem, AppendOutcome } from './log.ts';
 import type { Slab } from './slab.ts';
 
@@ -75,7 +76,8 @@ export class OpenFlush {
     columns.lastOffsetDeltas[n] = item.lastOffsetDelta;
     columns.producerEpochs[n] = item.producerEpoch;
     columns.baseSequences[n] = item.baseSequence;
-    this.slab.bytes.set(item.bytes, this.#end);
+    // Not `set`: into shared memory it copies byte by byte unless both ends are aligned alike (1.2 GB/s, not 17).
+    asBuffer(item.bytes).copy(this.slab.bytes, this.#end);
     this.#end += item.bytes.length;
     this.#count = n + 1;
     const span = this.spans.at(-1);
