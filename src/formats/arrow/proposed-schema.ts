@@ -86,6 +86,11 @@ export class ColumnNames {
     this.#topLevel = topLevel;
   }
 
+  /** Keeps `name` from being given out. */
+  reserve(name: string): void {
+    this.#taken.add(name.toLowerCase());
+  }
+
   take(wanted: string): string {
     const base =
       this.#topLevel && RESERVED_COLUMNS.has(wanted.toLowerCase()) ? `${wanted}_` : wanted;

@@ -10,6 +10,14 @@ export const MAX_BYTES = 1 << 20;
 /** After this many values, distinct ones must be fewer than 3 of 4. */
 const TRIAL_VALUES = 4096;
 
+/** Integers that lie this close together are told apart by a table instead of a hash. */
+const NARROW_RANGE = 1 << 14;
+
+const mixPair = (a: number, b: number) => {
+  const hash = Math.imul(a ^ Math.imul(b, 0x85ebca6b), 0x9e3779b1);
+  return hash ^ (hash >>> 15);
+};
+
 export interface Dictionary {
   /** The slots whose values are the entries, in order. */
   readonly entries: Int32Array;
@@ -31,10 +39,19 @@ export class DictionaryBuilder {
     if (this.#indices.length < values.count) this.#indices = new Int32Array(values.count * 2);
     this.#count = 0;
     this.#resetTable(1 << 12);
-    const done = values.kind === 'bytes' ? this.#addBytes(values) : this.#addWords(values);
+    const done = values.kind === 'bytes' ? this.#addBytes(values) : this.#addNumbers(values);
     if (!done || this.#count > values.count * 0.75) return null;
     const entries = this.#entries.slice(0, this.#count);
     return { entries, indices: this.#indices };
+  }
+
+  #addNumbers(values: WordValues): boolean {
+    if (values.perValue <= 2 && values.width % 4 === 0) {
+      const narrow = this.#addNarrow(values);
+      if (narrow !== undefined) return narrow;
+      this.#resetTable(1 << 12);
+    }
+    return values.perValue === 2 ? this.#addPairs(values) : this.#addWords(values);
   }
 
   #resetTable(size: number): void {
@@ -56,15 +73,64 @@ export class DictionaryBuilder {
     return true;
   }
 
-  /** 32-bit, 64-bit and fixed-width values as words of 32 bits. */
-  #addWords(values: WordValues): boolean {
-    const { words, perValue } = values;
+  /** Integers of a narrow range by a table of that range: no hashing. Undefined when the range is wide. */
+  #addNarrow({ words, perValue, slots, count }: WordValues): boolean | undefined {
+    const first = words[slots === null ? 0 : slots[0]! * perValue]!;
+    let low = first;
+    let high = first;
+    for (let i = 0; i < count; i++) {
+      const at = (slots === null ? i : slots[i]!) * perValue;
+      const value = words[at]!;
+      if (perValue === 2 && words[at + 1] !== value >> 31) return undefined;
+      if (value < low) low = value;
+      if (value > high) high = value;
+      if (high - low >= NARROW_RANGE) return undefined;
+    }
+    this.#resetTable(NARROW_RANGE);
+    const table = this.#table;
+    for (let i = 0; i < count; i++) {
+      const slot = slots === null ? i : slots[i]!;
+      const key = words[slot * perValue]! - low;
+      let found = table[key]!;
+      if (found === 0) {
+        if (!this.#addEntry(slot, i)) return false;
+        found = table[key] = this.#count;
+      }
+      this.#indices[i] = found - 1;
+    }
+    return true;
+  }
+
+  /** 64-bit values by hash. */
+  #addPairs({ words, slots, count }: WordValues): boolean {
+    const hashOf = (slot: number) => mixPair(words[2 * slot]!, words[2 * slot + 1]!);
+    for (let i = 0; i < count; i++) {
+      const slot = slots === null ? i : slots[i]!;
+      const low = words[2 * slot]!;
+      const high = words[2 * slot + 1]!;
+      let probe = mixPair(low, high) & this.#mask;
+      let found = this.#table[probe]!;
+      while (found !== 0) {
+        const other = this.#entries[found - 1]! * 2;
+        if (words[other] === low && words[other + 1] === high) break;
+        probe = (probe + 1) & this.#mask;
+        found = this.#table[probe]!;
+      }
+      if (found === 0) {
+        found = this.#insert(slot, probe, i);
+        if (found === 0) return false;
+        if (this.#count * 2 > this.#mask) this.#rehash(hashOf);
+      }
+      this.#indices[i] = found - 1;
+    }
+    return this.#count * 8 <= MAX_BYTES;
+  }
+
+  /** Values of any fixed width, as words of 32 bits, by hash. */
+  #addWords({ words, perValue, slots, count }: WordValues): boolean {
     const hashOf = (slot: number) => {
       let hash = 0;
-      for (let i = 0, at = slot * perValue; i < perValue; i++) {
-        hash = Math.imul(hash ^ words[at + i]!, 0x9e3779b1);
-        hash ^= hash >>> 15;
-      }
+      for (let i = 0, at = slot * perValue; i < perValue; i++) hash = mixPair(hash, words[at + i]!);
       return hash;
     };
     const same = (a: number, b: number) => {
@@ -73,8 +139,8 @@ export class DictionaryBuilder {
       }
       return true;
     };
-    for (let i = 0; i < values.count; i++) {
-      const slot = values.slots === null ? i : values.slots[i]!;
+    for (let i = 0; i < count; i++) {
+      const slot = slots === null ? i : slots[i]!;
       let probe = hashOf(slot) & this.#mask;
       let found = this.#table[probe]!;
       while (found !== 0 && !same(slot, this.#entries[found - 1]!)) {
@@ -82,14 +148,20 @@ export class DictionaryBuilder {
         found = this.#table[probe]!;
       }
       if (found === 0) {
-        if (!this.#addEntry(slot, i)) return false;
-        found = this.#count;
-        this.#table[probe] = found;
+        found = this.#insert(slot, probe, i);
+        if (found === 0) return false;
         if (this.#count * 2 > this.#mask) this.#rehash(hashOf);
       }
       this.#indices[i] = found - 1;
     }
     return this.#count * perValue * 4 <= MAX_BYTES;
+  }
+
+  /** A new entry at an empty place of the table: its number from 1, or 0 when the dictionary is given up. */
+  #insert(slot: number, probe: number, seen: number): number {
+    if (!this.#addEntry(slot, seen)) return 0;
+    this.#table[probe] = this.#count;
+    return this.#count;
   }
 
   #addBytes(values: ByteValues): boolean {
@@ -119,9 +191,9 @@ export class DictionaryBuilder {
       }
       if (found === 0) {
         bytes += offsets[slot + 1]! - offsets[slot]! + 4;
-        if (bytes > MAX_BYTES || !this.#addEntry(slot, i)) return false;
-        found = this.#count;
-        this.#table[probe] = found;
+        if (bytes > MAX_BYTES) return false;
+        found = this.#insert(slot, probe, i);
+        if (found === 0) return false;
         if (this.#count * 2 > this.#mask) this.#rehash(hashOf);
       }
       this.#indices[i] = found - 1;

@@ -21,28 +21,28 @@ export interface Shredded {
   readonly values: number;
 }
 
-/** Entries on their way down: `slots[i]` is the row in the current column, −1 when the entry ended above. */
+/** Entries on their way down. */
 interface Entries {
-  count: number;
-  definition: Uint8Array;
-  repetition: Uint8Array | null;
-  slots: Int32Array;
+  readonly count: number;
+  readonly definition: Uint8Array;
+  readonly repetition: Uint8Array | null;
+  /** The row of each entry in the current column, −1 when it ended above; null for `[0, count)`. */
+  slots: Int32Array | null;
 }
 
 /** Shreds one leaf of aligned `columns`. */
 export function shred(columns: TableColumns, leaf: Leaf): Shredded {
   const first = leaf.steps[0]!;
   assert(first.kind === 'field', 'a leaf starts at a top-level field');
-  const top = columns.columns[first.index]!;
-  if (leaf.steps.length === 1) return shredFlat(top, leaf);
+  let column = columns.columns[first.index]!;
+  if (leaf.steps.length === 1) return shredFlat(column, leaf);
   const count = columns.rowCount;
   let entries: Entries = {
     count,
     definition: new Uint8Array(count),
     repetition: null,
-    slots: Int32Array.from({ length: count }, (_, i) => i),
+    slots: null,
   };
-  let column = top;
   let level = enterOptional(entries, column, { required: first.required, level: 0 });
   let depth = 0;
   for (const step of leaf.steps.slice(1)) {
@@ -84,28 +84,45 @@ function enterOptional(
   column: Column,
   { required, level }: { readonly required: boolean; readonly level: number },
 ): number {
+  const flags = column.validity;
   if (required) {
-    assert(column.nullCount === 0, 'a required column has no nulls');
+    assert(flags === null, 'a required column has no nulls');
     return level;
   }
-  const { slots, definition } = entries;
-  for (let i = 0; i < entries.count; i++) {
-    if (slots[i]! < 0) continue;
-    if (column.isValid(slots[i]!)) definition[i] = level + 1;
+  const { definition, count } = entries;
+  if (entries.slots === null && flags === null) {
+    definition.fill(level + 1);
+    return level + 1;
+  }
+  if (entries.slots === null) entries.slots = identity(count);
+  const { slots } = entries;
+  for (let i = 0; i < count; i++) {
+    const slot = slots[i]!;
+    if (slot < 0) continue;
+    if (flags === null || flags[slot] === 1) definition[i] = level + 1;
     else slots[i] = -1;
   }
   return level + 1;
 }
 
+function identity(count: number): Int32Array {
+  const slots = new Int32Array(count);
+  for (let i = 0; i < count; i++) slots[i] = i;
+  return slots;
+}
+
 /** Spreads each list into its elements; an empty one stays as an entry that ends here. */
 function enterRepeated(
   entries: Entries,
-  { offsets }: ListColumn | MapColumn,
+  column: ListColumn | MapColumn,
   { level, depth }: { readonly level: number; readonly depth: number },
 ): Entries {
+  const { offsets } = column;
+  if (offsets[column.length] === 0) return allEmpty(entries);
+  const from = entries.slots ?? identity(entries.count);
   let count = 0;
   for (let i = 0; i < entries.count; i++) {
-    const slot = entries.slots[i]!;
+    const slot = from[i]!;
     count += slot < 0 ? 1 : Math.max(1, offsets[slot + 1]! - offsets[slot]!);
   }
   const definition = new Uint8Array(count);
@@ -113,7 +130,7 @@ function enterRepeated(
   const slots = new Int32Array(count);
   let to = 0;
   for (let i = 0; i < entries.count; i++) {
-    const slot = entries.slots[i]!;
+    const slot = from[i]!;
     repetition[to] = entries.repetition === null ? 0 : entries.repetition[i]!;
     if (slot < 0 || offsets[slot] === offsets[slot + 1]) {
       definition[to] = entries.definition[i]!;
@@ -129,13 +146,26 @@ function enterRepeated(
   return { count, definition, repetition, slots };
 }
 
+/** No list has an element (headers of most topics): every entry ends here. */
+function allEmpty({ count, definition, repetition }: Entries): Entries {
+  return {
+    count,
+    definition,
+    repetition: repetition ?? new Uint8Array(count),
+    slots: new Int32Array(count).fill(-1),
+  };
+}
+
 function compact(column: Column, entries: Entries): Shredded {
+  const { count, definition, repetition } = entries;
+  if (entries.slots === null) {
+    return { column, count, definition: null, repetition, slots: null, values: count };
+  }
   let values = 0;
-  for (let i = 0; i < entries.count; i++) if (entries.slots[i]! >= 0) values++;
+  for (let i = 0; i < count; i++) if (entries.slots[i]! >= 0) values++;
   const slots = new Int32Array(values);
-  for (let i = 0, to = 0; i < entries.count; i++) {
+  for (let i = 0, to = 0; to < values; i++) {
     if (entries.slots[i]! >= 0) slots[to++] = entries.slots[i]!;
   }
-  const { count, definition, repetition } = entries;
   return { column, count, definition, repetition, slots, values };
 }

@@ -1,0 +1,211 @@
+// Which rows belong to which partition: transforms evaluated over whole columns, then rows grouped by tuple.
+// Per row only a cheap key is computed (a unit of time, a bucket, the value itself); the transform of the
+// specification runs once per distinct key.
+// Not for: what transforms mean (formats/iceberg/transform.ts).
+import { assert } from '../../base/assert.ts';
+import { FloeError } from '../../base/error.ts';
+import { murmur3 } from '../iceberg/murmur3.ts';
+import { compileTransform, parseTransform, type Transform } from '../iceberg/transform.ts';
+import type { PartitionSpec, PartitionValue, PrimitiveTypeName } from '../iceberg/types.ts';
+import { floorDiv } from '../iceberg/value.ts';
+import { BytesColumn, FixedColumn } from './byte-columns.ts';
+import type { Column } from './column.ts';
+import { Int32Column, Int64Column } from './scalar-columns.ts';
+import type { TableColumns } from './table-columns.ts';
+
+export interface PartitionGroup {
+  /** In the order of the spec's fields. */
+  readonly values: readonly PartitionValue[];
+  /** Rows of this partition, ascending: for `TableColumns.gather`. */
+  readonly rows: Int32Array;
+}
+
+export interface PartitionOptions {
+  /** Partitions at most; more is `exhausted` (a wild clock would open one per record). */
+  readonly maxPartitions?: number;
+}
+
+/** A code per row, and the partition value of each code. */
+interface Coded {
+  readonly codes: Int32Array;
+  readonly values: readonly PartitionValue[];
+}
+
+/**
+ * The rows of `columns` by partition, in the order of each partition's first row. An unpartitioned spec gives one
+ * group of all rows.
+ * @throws FloeError `exhausted` past `maxPartitions`; `invalid` when a source column is missing.
+ */
+export function partitionRows(
+  columns: TableColumns,
+  spec: PartitionSpec,
+  { maxPartitions = Number.MAX_SAFE_INTEGER }: PartitionOptions = {},
+): PartitionGroup[] {
+  columns.align();
+  const { rowCount } = columns;
+  if (rowCount === 0) return [];
+  const fields = spec.fields.map((field) => {
+    const column = columns.byId(field['source-id']);
+    if (column === undefined) {
+      throw new FloeError('invalid', `partition field "${field.name}" has no source column`);
+    }
+    assert(column.length === rowCount, 'a partition source is not inside a list or map');
+    return codeColumn(column, parseTransform(field.transform));
+  });
+  const { codes, tuples } = combine(fields, rowCount);
+  if (tuples.length > maxPartitions) {
+    throw new FloeError(
+      'exhausted',
+      `${tuples.length} partitions in one commit, more than max.partitions.per.commit (${maxPartitions})`,
+    );
+  }
+  return groupRows(codes, tuples);
+}
+
+/** Brings the codes of all fields together into one code per distinct tuple. */
+function combine(fields: readonly Coded[], rowCount: number) {
+  let codes = new Int32Array(rowCount);
+  let tuples: PartitionValue[][] = [[]];
+  for (const field of fields) {
+    const known = new Map<number, number>();
+    const next = new Int32Array(rowCount);
+    const nextTuples: PartitionValue[][] = [];
+    for (let row = 0; row < rowCount; row++) {
+      const pair = codes[row]! * field.values.length + field.codes[row]!;
+      let code = known.get(pair);
+      if (code === undefined) {
+        code = nextTuples.length;
+        known.set(pair, code);
+        nextTuples.push([...tuples[codes[row]!]!, field.values[field.codes[row]!]!]);
+      }
+      next[row] = code;
+    }
+    codes = next;
+    tuples = nextTuples;
+  }
+  return { codes, tuples };
+}
+
+function groupRows(codes: Int32Array, tuples: readonly PartitionValue[][]): PartitionGroup[] {
+  const counts = new Int32Array(tuples.length);
+  for (let row = 0; row < codes.length; row++) counts[codes[row]!]!++;
+  const groups = tuples.map((values, code) => ({ values, rows: new Int32Array(counts[code]!) }));
+  counts.fill(0);
+  for (let row = 0; row < codes.length; row++) {
+    const code = codes[row]!;
+    groups[code]!.rows[counts[code]!++] = row;
+  }
+  return groups;
+}
+
+type Key = number | string | bigint | boolean;
+
+function codeColumn(column: Column, transform: Transform): Coded {
+  const apply = compileTransform(transform, column.type as PrimitiveTypeName);
+  const keyOf = keyFunction(column, transform);
+  const codes = new Int32Array(column.length);
+  const values: PartitionValue[] = [];
+  // Different keys may give one value (days of a month); values are told apart by their text.
+  const byValue = new Map<string, number>();
+  const byKey = new Map<Key | null, number>();
+  const codeOf = (row: number) => {
+    const value = apply(column.valueAt(row) as PartitionValue);
+    const text = value instanceof Uint8Array ? Buffer.from(value).toString('hex') : String(value);
+    const id = `${value === null ? '' : typeof value}:${text}`;
+    let code = byValue.get(id);
+    if (code === undefined) {
+      code = values.push(value) - 1;
+      byValue.set(id, code);
+    }
+    return code;
+  };
+  let lastKey: Key | null | undefined;
+  let lastCode = 0;
+  for (let row = 0; row < column.length; row++) {
+    const key = column.isValid(row) ? keyOf(row) : null;
+    if (key !== lastKey) {
+      lastKey = key;
+      const known = byKey.get(key);
+      lastCode = known ?? codeOf(row);
+      if (known === undefined) byKey.set(key, lastCode);
+    }
+    codes[row] = lastCode;
+  }
+  return { codes, values };
+}
+
+const TWO_32 = 4_294_967_296;
+const HOUR_MICROS = 3_600_000_000;
+const HOUR_NANOS = 3_600_000_000_000n;
+
+/** A key per row that is at least as fine as the transform. */
+function keyFunction(column: Column, { name, argument }: Transform): (row: number) => Key {
+  if (name === 'void') return () => 0;
+  if (name === 'bucket') return bucketKey(column, argument);
+  if (column instanceof Int32Column) return (row) => column.values[row]!;
+  if (column instanceof Int64Column) return int64Key(column, name);
+  if (column instanceof BytesColumn) {
+    return (row) =>
+      Buffer.from(
+        column.data.buffer,
+        column.data.byteOffset + column.offsets[row]!,
+        column.offsets[row + 1]! - column.offsets[row]!,
+      ).toString('latin1');
+  }
+  if (column instanceof FixedColumn) {
+    return (row) => Buffer.from(column.bytesAt(row)).toString('latin1');
+  }
+  return (row) => column.valueAt(row) as Key;
+}
+
+function int64Key(column: Int64Column, name: Transform['name']): (row: number) => Key {
+  const { halves } = column;
+  const isTime = name === 'hour' || name === 'day' || name === 'month' || name === 'year';
+  if (!isTime) {
+    return (row) => {
+      const low = halves[2 * row]!;
+      const high = halves[2 * row + 1]!;
+      // Safe integers as numbers, others as bigint: never equal to one another.
+      if (high >= -0x200000 && high < 0x200000) return high * TWO_32 + (low >>> 0);
+      return (BigInt(high) << 32n) | BigInt(low >>> 0);
+    };
+  }
+  const nanos = String(column.type).endsWith('_ns');
+  const exactTicks = nanos ? HOUR_NANOS : BigInt(HOUR_MICROS);
+  return (row) => {
+    const low = halves[2 * row]! >>> 0;
+    const high = halves[2 * row + 1]!;
+    // Below 2^53 a double divides by an hour without reaching the next integer; beyond, and for nanoseconds, exact.
+    if (!nanos && high >= -0x200000 && high < 0x200000) {
+      return Math.floor((high * TWO_32 + low) / HOUR_MICROS);
+    }
+    return Number(floorDiv((BigInt(high) << 32n) | BigInt(low), exactTicks));
+  };
+}
+
+/** Appendix B: integers and times hash as 8-byte longs, bytes and text as they are. */
+function bucketKey(column: Column, buckets: number): (row: number) => Key {
+  const bucket = (bytes: Uint8Array) => (murmur3(bytes) & 0x7fffffff) % buckets;
+  const eight = new Int32Array(2);
+  const eightBytes = new Uint8Array(eight.buffer);
+  if (column instanceof Int32Column) {
+    return (row) => {
+      eight[0] = column.values[row]!;
+      eight[1] = column.values[row]! >> 31;
+      return bucket(eightBytes);
+    };
+  }
+  if (column instanceof Int64Column && !String(column.type).endsWith('_ns')) {
+    return (row) => {
+      eight[0] = column.halves[2 * row]!;
+      eight[1] = column.halves[2 * row + 1]!;
+      return bucket(eightBytes);
+    };
+  }
+  if (column instanceof BytesColumn) return (row) => bucket(column.bytesAt(row));
+  const apply = compileTransform(
+    { name: 'bucket', argument: buckets },
+    column.type as PrimitiveTypeName,
+  );
+  return (row) => apply(column.valueAt(row) as PartitionValue) as number;
+}
