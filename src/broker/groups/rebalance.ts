@@ -70,7 +70,7 @@ function completeJoin(group: Group, context: StepContext): void {
     return;
   }
   for (const member of [...group.members.values()])
-    if (member.joinToken === null && member.instanceId === null) drop(group, member, context);
+    if (member.joinToken === null && member.instanceId === null) dropMember(group, member, context);
   if (group.members.size === 0) becomeEmpty(group, context);
   else if (electJoinedLeader(group)) beginGeneration(group, context);
   // All are static members and none has come back: they may still, until their sessions end.
@@ -143,14 +143,14 @@ export function memberList(group: Group): JoinReply['members'] {
 
 /** Removes a member and lets the group go on without it. */
 export function removeMember(group: Group, member: Member, context: StepContext): void {
-  drop(group, member, context);
+  dropMember(group, member, context);
   if (group.state === 'Stable' || group.state === 'CompletingRebalance')
     prepareRebalance(group, context);
   tryCompleteJoin(group, context);
 }
 
 /** Takes a member out, answering what it waits for: it may be alive and join again. */
-function drop(group: Group, member: Member, { effects }: StepContext): void {
+export function dropMember(group: Group, member: Member, { effects }: StepContext): void {
   const { memberId, instanceId, joinToken, syncToken } = member;
   if (joinToken !== null) effects.push(joinFailed(joinToken, ErrorCode.UNKNOWN_MEMBER_ID));
   if (syncToken !== null) effects.push(syncFailed(syncToken, ErrorCode.UNKNOWN_MEMBER_ID));

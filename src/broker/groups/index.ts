@@ -1,0 +1,34 @@
+// Consumer groups as the broker's composition root sees them: a coordinator, and the handlers that use it.
+import type { AnyHandler } from '../handler.ts';
+import { offsetCommitHandler } from '../handlers/08-offset-commit.ts';
+import { offsetFetchHandler } from '../handlers/09-offset-fetch.ts';
+import { findCoordinatorHandler } from '../handlers/10-find-coordinator.ts';
+import { joinGroupHandler } from '../handlers/11-join-group.ts';
+import { heartbeatHandler } from '../handlers/12-heartbeat.ts';
+import { leaveGroupHandler } from '../handlers/13-leave-group.ts';
+import { syncGroupHandler } from '../handlers/14-sync-group.ts';
+import { describeGroupsHandler } from '../handlers/15-describe-groups.ts';
+import { listGroupsHandler } from '../handlers/16-list-groups.ts';
+import { deleteGroupsHandler } from '../handlers/42-delete-groups.ts';
+import { offsetDeleteHandler } from '../handlers/47-offset-delete.ts';
+import type { GroupCoordinator } from './coordinator.ts';
+
+export { type CoordinatorOptions, GroupCoordinator } from './coordinator.ts';
+export { type GroupSettings, groupSettings } from './settings.ts';
+
+/** All APIs of classic groups and offsets. */
+export function groupHandlers(groups: GroupCoordinator): readonly AnyHandler[] {
+  return [
+    offsetCommitHandler(groups),
+    offsetFetchHandler(groups),
+    findCoordinatorHandler,
+    joinGroupHandler(groups),
+    heartbeatHandler(groups),
+    leaveGroupHandler(groups),
+    syncGroupHandler(groups),
+    describeGroupsHandler(groups),
+    listGroupsHandler(groups),
+    deleteGroupsHandler(groups),
+    offsetDeleteHandler(groups),
+  ];
+}

@@ -1,0 +1,123 @@
+// The state machine: one event in, effects out. No I/O, no clock, no ids of its own.
+// TRANSITIONS is SPEC.md's table as data; every step is held against it (G7).
+import { assert, unreachable } from '../../base/assert.ts';
+import type { Effect } from './effects.ts';
+import { assertGroup, enter, type Group, type GroupState } from './group.ts';
+import { type JoinEvent, onJoin } from './join.ts';
+import {
+  type HeartbeatEvent,
+  type LeaveEvent,
+  onHeartbeat,
+  onLeave,
+  onTick,
+  type TickEvent,
+} from './membership.ts';
+import type { StepContext } from './rebalance.ts';
+import type { GroupSettings } from './settings.ts';
+import { onPersisted, onSync, type PersistedEvent, type SyncEvent } from './sync.ts';
+
+/** The group was deleted or has expired: only ever sent to an empty one. */
+export interface EndEvent {
+  readonly type: 'end';
+}
+
+export type GroupEvent =
+  | JoinEvent
+  | SyncEvent
+  | HeartbeatEvent
+  | LeaveEvent
+  | PersistedEvent
+  | TickEvent
+  | EndEvent;
+
+const E = 'Empty';
+const P = 'PreparingRebalance';
+const C = 'CompletingRebalance';
+const S = 'Stable';
+const D = 'Dead';
+
+/** Per state and event the states it may lead to. */
+export const TRANSITIONS: Record<GroupState, Record<GroupEvent['type'], readonly GroupState[]>> = {
+  Empty: {
+    join: [E, P, C],
+    sync: [E],
+    heartbeat: [E],
+    leave: [E],
+    persisted: [E],
+    tick: [E],
+    end: [D],
+  },
+  PreparingRebalance: {
+    join: [P, C],
+    sync: [P],
+    heartbeat: [P],
+    leave: [P, C, E],
+    persisted: [P],
+    tick: [P, C, E],
+    end: [],
+  },
+  CompletingRebalance: {
+    join: [C, P],
+    sync: [C, P, E],
+    heartbeat: [C],
+    leave: [C, P, E],
+    persisted: [C, S, P, E],
+    tick: [C, P, E],
+    end: [],
+  },
+  Stable: {
+    join: [S, P, C],
+    sync: [S],
+    heartbeat: [S],
+    leave: [S, P, E],
+    persisted: [S],
+    tick: [S, P, E],
+    end: [],
+  },
+  Dead: { join: [D], sync: [D], heartbeat: [D], leave: [D], persisted: [D], tick: [D], end: [D] },
+};
+
+/** Changes `group` by one event at time `now` (milliseconds) and says what to do about it, in order. */
+export function step(
+  group: Group,
+  event: GroupEvent,
+  { now, settings }: { readonly now: number; readonly settings: GroupSettings },
+): readonly Effect[] {
+  const { state: before } = group;
+  const effects: Effect[] = [];
+  dispatch(group, event, { now, settings, effects });
+  assert(
+    TRANSITIONS[before][event.type].includes(group.state),
+    `G7: ${before} may become ${group.state} by ${event.type}`,
+  );
+  assertGroup(group);
+  return effects;
+}
+
+function dispatch(group: Group, event: GroupEvent, context: StepContext): void {
+  switch (event.type) {
+    case 'join':
+      onJoin(group, event, context);
+      break;
+    case 'sync':
+      onSync(group, event, context);
+      break;
+    case 'heartbeat':
+      onHeartbeat(group, event, context);
+      break;
+    case 'leave':
+      onLeave(group, event, context);
+      break;
+    case 'persisted':
+      onPersisted(group, event, context);
+      break;
+    case 'tick':
+      onTick(group, context);
+      break;
+    case 'end':
+      enter(group, 'Dead', context.now);
+      break;
+    default:
+      unreachable(event, 'group event');
+  }
+}

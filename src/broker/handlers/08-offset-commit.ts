@@ -1,0 +1,75 @@
+// OffsetCommit (8), versions 2–10: stores positions before it answers. From outside a group (generation −1) only
+// while the group has no members. v5 drops the retention time, v7 static members, v10 topic ids.
+// Not served: member epochs of KIP-848 groups (v9), which don't exist here.
+import { ErrorCode } from '../../protocol/errors.ts';
+import {
+  type OffsetCommitRequest,
+  offsetCommitApi,
+} from '../../protocol/messages/08-offset-commit.ts';
+import type { GroupCoordinator, OffsetToCommit } from '../groups/coordinator.ts';
+import type { Handler, RequestContext } from '../handler.ts';
+import { topicOf } from '../topic-lookup.ts';
+
+export function offsetCommitHandler(groups: GroupCoordinator): Handler<typeof offsetCommitApi> {
+  return {
+    api: offsetCommitApi,
+    versions: { min: 2, max: 10 },
+    async handle(request, context) {
+      const { offsets, codes } = resolve(request, context);
+      const committer = {
+        generation: request.generationIdOrMemberEpoch,
+        memberId: request.memberId,
+        instanceId: request.groupInstanceId,
+      };
+      const retentionMs = context.apiVersion <= 4 ? request.retentionTimeMs : -1;
+      const committed =
+        offsets.length === 0
+          ? []
+          : await groups.commit(request.groupId, committer, { offsets, retentionMs });
+      // Codes come back in the order in which the partitions that exist were named.
+      let next = 0;
+      const code = (known: number) => {
+        const errorCode = known !== 0 ? known : committed[next++]!;
+        if (errorCode !== 0) context.countError(errorCode);
+        return errorCode;
+      };
+      const topics = request.topics.map(({ name, topicId, partitions }, topic) => ({
+        name,
+        topicId,
+        partitions: partitions.map(({ partitionIndex }, index) => ({
+          partitionIndex,
+          errorCode: code(codes[topic]![index]!),
+        })),
+      }));
+      return { topics };
+    },
+    failed: ({ topics }, { code }) => ({
+      topics: topics.map(({ name, topicId, partitions }) => ({
+        name,
+        topicId,
+        partitions: partitions.map(({ partitionIndex }) => ({ partitionIndex, errorCode: code })),
+      })),
+    }),
+  };
+}
+
+/** Positions of partitions that exist, and per topic and partition what is known to be wrong already. */
+function resolve({ topics }: OffsetCommitRequest, { services }: RequestContext) {
+  const offsets: OffsetToCommit[] = [];
+  const codes = topics.map(({ name, topicId, partitions }) => {
+    const { topic, errorCode } = topicOf(services.directory, name, topicId);
+    return partitions.map((partition) => {
+      if (errorCode !== 0) return errorCode;
+      const partitionId = topic?.partitions[partition.partitionIndex];
+      if (partitionId === undefined) return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
+      offsets.push({
+        partitionId,
+        offset: partition.committedOffset,
+        leaderEpoch: partition.committedLeaderEpoch,
+        metadata: partition.committedMetadata ?? '',
+      });
+      return 0;
+    });
+  });
+  return { offsets, codes };
+}

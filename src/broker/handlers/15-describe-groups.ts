@@ -1,0 +1,66 @@
+// DescribeGroups (15), versions 0–6: members with metadata and assignment while the group is stable, else without.
+// An unknown group is "Dead"; v6 says GROUP_ID_NOT_FOUND as well. v3 authorized operations, v4 static members.
+import { ErrorCode } from '../../protocol/errors.ts';
+import {
+  type DescribeGroupsReply,
+  describeGroupsApi,
+} from '../../protocol/messages/15-describe-groups.ts';
+import { GROUP_OPERATIONS, NOT_ASKED } from '../authorized-operations.ts';
+import type { GroupCoordinator } from '../groups/coordinator.ts';
+import type { Group } from '../groups/group.ts';
+import { metadataOf } from '../groups/protocols.ts';
+import type { Handler } from '../handler.ts';
+
+type Described = DescribeGroupsReply['groups'][number];
+
+const NOTHING = new Uint8Array(0);
+
+export function describeGroupsHandler(groups: GroupCoordinator): Handler<typeof describeGroupsApi> {
+  return {
+    api: describeGroupsApi,
+    versions: { min: 0, max: 6 },
+    handle(request, context) {
+      const authorizedOperations = request.includeAuthorizedOperations
+        ? GROUP_OPERATIONS
+        : NOT_ASKED;
+      const described = request.groups.map((groupId) => {
+        const view = groups.view(groupId);
+        const group =
+          view === undefined ? unknown(groupId, context.apiVersion) : describe(view.group);
+        return { ...group, authorizedOperations };
+      });
+      return { groups: described };
+    },
+  };
+}
+
+function unknown(groupId: string, apiVersion: number): Described {
+  return {
+    errorCode: apiVersion >= 6 ? ErrorCode.GROUP_ID_NOT_FOUND : 0,
+    errorMessage: apiVersion >= 6 ? `Group ${groupId} not found.` : null,
+    groupId,
+    groupState: 'Dead',
+    protocolType: '',
+    protocolData: '',
+    members: [],
+  };
+}
+
+function describe(group: Readonly<Group>): Described {
+  const stable = group.state === 'Stable';
+  return {
+    errorCode: 0,
+    groupId: group.groupId,
+    groupState: group.state,
+    protocolType: group.protocolType,
+    protocolData: stable ? (group.protocol ?? '') : '',
+    members: [...group.members.values()].map((member) => ({
+      memberId: member.memberId,
+      groupInstanceId: member.instanceId,
+      clientId: member.clientId,
+      clientHost: member.clientHost,
+      memberMetadata: stable ? metadataOf(member.protocols, group.protocol) : NOTHING,
+      memberAssignment: stable ? member.assignment : NOTHING,
+    })),
+  };
+}

@@ -1,0 +1,55 @@
+// OffsetDelete (47), version 0: removes committed positions of partitions that no member of the group subscribes to.
+// A group of another type than "consumer" must be without members: its subscriptions can't be read.
+import { ErrorCode } from '../../protocol/errors.ts';
+import {
+  type OffsetDeleteRequest,
+  offsetDeleteApi,
+} from '../../protocol/messages/47-offset-delete.ts';
+import type { GroupCoordinator } from '../groups/coordinator.ts';
+import { CONSUMER_PROTOCOL } from '../groups/subscription.ts';
+import type { Handler, RequestContext } from '../handler.ts';
+
+type AskedTopic = OffsetDeleteRequest['topics'][number];
+
+export function offsetDeleteHandler(groups: GroupCoordinator): Handler<typeof offsetDeleteApi> {
+  return {
+    api: offsetDeleteApi,
+    versions: { min: 0, max: 0 },
+    async handle({ groupId, topics }, context) {
+      const errorCode = groupFault(groups, groupId);
+      if (errorCode !== 0) {
+        context.countError(errorCode);
+        return { errorCode, topics: [] };
+      }
+      const replies = topics.map((topic) => deleteOf(groups, { groupId, topic }, context));
+      return { errorCode: 0, topics: await Promise.all(replies) };
+    },
+    failed: (_request, { code }) => ({ errorCode: code, topics: [] }),
+  };
+}
+
+function groupFault(groups: GroupCoordinator, groupId: string): number {
+  const view = groups.view(groupId);
+  if (view === undefined) return ErrorCode.GROUP_ID_NOT_FOUND;
+  const { members, protocolType } = view.group;
+  return members.size > 0 && protocolType !== CONSUMER_PROTOCOL ? ErrorCode.NON_EMPTY_GROUP : 0;
+}
+
+async function deleteOf(
+  groups: GroupCoordinator,
+  { groupId, topic: { name, partitions } }: { groupId: string; topic: AskedTopic },
+  context: RequestContext,
+) {
+  const topic = context.services.directory.byName(name);
+  const ids = partitions.map(({ partitionIndex }) => topic?.partitions[partitionIndex]);
+  const known = ids.filter((id) => id !== undefined);
+  const outcome = known.length === 0 ? 0 : await groups.deleteOffsets(groupId, name, known);
+  return {
+    name,
+    partitions: partitions.map(({ partitionIndex }, index) => {
+      const errorCode = ids[index] === undefined ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION : outcome;
+      if (errorCode !== 0) context.countError(errorCode);
+      return { partitionIndex, errorCode };
+    }),
+  };
+}
