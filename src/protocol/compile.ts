@@ -11,6 +11,7 @@ import {
   ZERO_UUID,
 } from './fields.ts';
 import { malformed, type Reader } from './reader.ts';
+import { structDecoder, structEncoder } from './struct-codec.ts';
 import { inVersions, parseVersions, type VersionRange } from './versions.ts';
 import { Writer } from './writer.ts';
 
@@ -106,28 +107,29 @@ function structCodec(schema: Schema, shape: Shape): Codec {
   const plain = present.filter(([, field]) => field.tagNumber === undefined);
   const tagged = present.filter(([, field]) => field.tagNumber !== undefined);
   assert(tagged.length === 0 || shape.flexible, 'only flexible versions have tagged fields');
-  const names = plain.map(([name]) => name);
-  const codecs = plain.map(([, field]) => fieldCodec(field, shape));
-  const defaults = plain.map(([, field]) => fallbackOf(field));
+  const fields = plain.map(([name, field]) => ({
+    name,
+    fallback: fallbackOf(field),
+    ...fieldCodec(field, shape),
+  }));
   const tags = shape.flexible ? tagsCodec(tagged, shape) : undefined;
-  // Cloned for each value, so that all values have one hidden class and absent fields their fallbacks.
-  const template = fallbacks(schema);
-  const decoders = codecs.map((codec) => codec.decode);
-  const encoders = codecs.map((codec) => codec.encode);
+  const decode = structDecoder(fallbacks(schema), fields);
+  const encode = structEncoder(fields);
+  const minimumBytes = fields.reduce(
+    (sum, field) => sum + field.minimumBytes,
+    shape.flexible ? 1 : 0,
+  );
+  if (tags === undefined) return { minimumBytes, decode, encode };
   return {
-    minimumBytes: codecs.reduce((sum, codec) => sum + codec.minimumBytes, shape.flexible ? 1 : 0),
+    minimumBytes,
     decode(reader) {
-      const value = { ...template };
-      for (let i = 0; i < names.length; i += 1) value[names[i]!] = decoders[i]!(reader);
-      if (tags !== undefined) tags.decode(reader, value);
+      const value = decode(reader) as Record<string, unknown>;
+      tags.decode(reader, value);
       return value;
     },
-    encode(writer, value: Record<string, unknown>) {
-      for (let i = 0; i < names.length; i += 1) {
-        const given = value[names[i]!];
-        encoders[i]!(writer, (given === undefined ? defaults[i] : given) as never);
-      }
-      if (tags !== undefined) tags.encode(writer, value);
+    encode(writer, value: never) {
+      encode(writer, value);
+      tags.encode(writer, value);
     },
   };
 }
@@ -151,6 +153,10 @@ function tagsCodec(tagged: [string, AnyField][], shape: Shape) {
       }
     },
     encode(writer: Writer, value: Record<string, unknown>): void {
+      if (known.every(({ name }) => value[name] === undefined)) {
+        writer.uvarint(0);
+        return;
+      }
       const given = known.filter(({ name, field }) => !isFallback(value[name], field));
       writer.uvarint(given.length);
       for (const { name, field, codec } of given) {
