@@ -49,7 +49,16 @@ export function api<const Req extends Schema, const Res extends Schema>(
   };
 }
 
+const PRODUCE_KEY = 0;
 const API_VERSIONS_KEY = 18;
+
+/**
+ * Lowest version that ApiVersions tells of an API: the true one, but 0 for Produce. librdkafka takes a broker whose
+ * Produce starts later for one without idempotence and modern batches (KAFKA-18659); it never sends those versions.
+ */
+export function advertisedMinVersion(of: AnyApi): number {
+  return of.key === PRODUCE_KEY ? 0 : of.minVersion;
+}
 
 /** Flexible requests have header 2; the others header 1 (no client of ours sends header 0 any more). */
 export function requestHeaderVersion(of: AnyApi, version: number): number {

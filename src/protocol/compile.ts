@@ -142,9 +142,7 @@ function tagsCodec(tagged: [string, AnyField][], shape: Shape) {
   const byTag = new Map(known.map((entry) => [entry.field.tagNumber!, entry]));
   return {
     decode(reader: Reader, value: Record<string, unknown>): void {
-      const count = reader.uvarint();
-      // A tagged field takes two bytes at least: its tag and its size.
-      if (count * 2 > reader.remaining) throw malformed(`${count} tagged fields`);
+      const count = reader.tagCount();
       for (let i = 0; i < count; i += 1) {
         const entry = byTag.get(reader.uvarint());
         const size = reader.uvarint();

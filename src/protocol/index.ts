@@ -2,6 +2,7 @@
 export {
   type AnyApi,
   type Api,
+  advertisedMinVersion,
   type ReplyOf,
   type RequestOf,
   type ResponseOf,

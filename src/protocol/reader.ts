@@ -3,12 +3,10 @@
 // Not for: records inside batches (records.ts has a cursor that makes no objects).
 import { FloeError } from '../base/error.ts';
 import { ZERO_UUID } from './fields.ts';
-
-/** Longest string of the protocol in bytes: the classic length prefix is an int16. */
-export const MAX_STRING_BYTES = 32_767;
+import { MAX_STRING_BYTES } from './writer.ts';
 
 /**
- * Most array elements of one message, all arrays together. A byte on the wire can become a hundred on the heap,
+ * Most array elements and tagged fields of one message, all together. A byte on the wire can become a hundred on the heap,
  * so the frame's size alone is no bound. The largest honest requests (a fetch of every partition of a big
  * cluster) have some ten thousand.
  */
@@ -138,14 +136,27 @@ export class Reader {
     if (count * minimumElementBytes > this.end - this.position) {
       throw malformed(`array of ${count} elements in ${this.end - this.position} bytes`);
     }
-    this.#elementsLeft -= count;
+    this.#spend(count);
+    return count;
+  }
+
+  /** The number of tagged fields that follow. */
+  tagCount(): number {
+    const count = this.uvarint();
+    // Each takes two bytes at least: its tag and its size.
+    if (count * 2 > this.end - this.position) throw malformed(`${count} tagged fields`);
+    this.#spend(count);
+    return count;
+  }
+
+  #spend(elements: number): void {
+    this.#elementsLeft -= elements;
     if (this.#elementsLeft < 0) {
       throw new FloeError(
         'exhausted',
-        `message with more than ${MAX_MESSAGE_ELEMENTS} array elements`,
+        `message with more than ${MAX_MESSAGE_ELEMENTS} elements and tagged fields`,
       );
     }
-    return count;
   }
 }
 

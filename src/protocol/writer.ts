@@ -10,6 +10,9 @@ import { type BytesIn, ZERO_UUID } from './fields.ts';
  */
 export const JOIN_BELOW_BYTES = 4_096;
 
+/** Longest string of the protocol in bytes: the classic length prefix is an int16. */
+export const MAX_STRING_BYTES = 32_767;
+
 const FIRST_CHUNK_BYTES = 512;
 const MAX_CHUNK_BYTES = 65_536;
 const TWO_32 = 2 ** 32;
@@ -112,15 +115,15 @@ export class Writer {
     else this.int32(length);
   }
 
-  /** Over-long text is a bug: everything long is checked where it comes in. */
-  string(value: string | null, compact: boolean): void {
-    if (value === null) {
+  /** Text longer than the protocol allows is cut: only error texts that quote what a client sent get so long. */
+  string(text: string | null, compact: boolean): void {
+    if (text === null) {
       if (compact) this.uvarint(0);
       else this.int16(-1);
       return;
     }
+    const value = Buffer.byteLength(text) > MAX_STRING_BYTES ? shortened(text) : text;
     const length = Buffer.byteLength(value);
-    assert(length <= 0x7fff, `a string field has at most 32,767 bytes, not ${length}`);
     if (compact) this.uvarint(length + 1);
     else this.int16(length);
     const at = this.#reserve(length);
@@ -179,4 +182,10 @@ export class Writer {
     this.#flushedBytes += this.#position - this.#start;
     this.#start = this.#position;
   }
+}
+
+/** The characters of `text` that fit whole. */
+function shortened(text: string): string {
+  const buffer = Buffer.alloc(MAX_STRING_BYTES);
+  return buffer.toString('utf8', 0, buffer.write(text));
 }
