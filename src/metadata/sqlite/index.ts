@@ -26,7 +26,12 @@ export function openSqliteMetadata(
   path: string,
   producerExpirationMs = PRODUCER_EXPIRATION_MS,
 ): SqliteMetadata {
-  const database = new Database(path, [
+  return metadataOn(openDatabase(path), producerExpirationMs);
+}
+
+/** The database with every domain's tables. */
+export function openDatabase(path: string): Database {
+  return new Database(path, [
     ...clusterMigrations,
     ...topicsMigrations,
     ...producersMigrations,
@@ -37,6 +42,13 @@ export function openSqliteMetadata(
     ...tablesMigrations,
     ...catalogMigrations,
   ]);
+}
+
+/** All domains on an open database; state that they keep in memory is read from it (a restart, in simulation). */
+export function metadataOn(
+  database: Database,
+  producerExpirationMs = PRODUCER_EXPIRATION_MS,
+): SqliteMetadata {
   const tables = new SqliteTables(database);
   const ages = new ProducerAges(database, producerExpirationMs);
   const log = new SqliteLog(database, ages);
