@@ -23,6 +23,7 @@ import {
 } from './catalog-table.ts';
 import type { TypeConflict } from './evolve.ts';
 import type { DeadLetterTable, JobNeeds, JobTable, SourceBinding } from './job.ts';
+import { furtherTypes, without } from './json-source.ts';
 import type { SystemColumn, TopicConfigs } from './settings.ts';
 import { SYSTEM_COLUMNS } from './settings.ts';
 import { DEAD_LETTER_TABLE, systemFields, systemPath, wholeValue } from './system-columns.ts';
@@ -105,9 +106,13 @@ export class TableBinding {
     });
   }
 
-  /** Makes what a job asked for, as far as it can be had. @throws as {@link open}. */
-  satisfy(needs: JobNeeds): Promise<void> {
+  /**
+   * Makes what a job asked for, as far as it can be had. False: nothing changed, so asking again won't help.
+   * @throws as {@link open}.
+   */
+  satisfy(needs: JobNeeds): Promise<boolean> {
     return this.#mutex.run(async () => {
+      const before = this.#table?.metadata['current-schema-id'];
       if (needs.columns !== undefined) await this.#bindJson(needs.columns);
       for (const id of needs.valueSchemas) {
         if (!this.#values.has(id)) this.#values.set(id, await this.#bindSchema(id, 'value'));
@@ -118,6 +123,9 @@ export class TableBinding {
       if (this.#table === undefined) await this.#createWithoutColumns();
       if (needs.deadLetterTable) await this.#createDeadLetters();
       this.#version += 1;
+      const asked =
+        needs.valueSchemas.length + needs.keySchemas.length > 0 || needs.deadLetterTable;
+      return asked || before !== this.#table?.metadata['current-schema-id'];
     });
   }
 
@@ -352,6 +360,7 @@ export class TableBinding {
   async #evolve(
     proposed: ProposedStruct,
     mayRename: boolean,
+    revive = false,
   ): Promise<{
     readonly bindings: ReadonlyMap<string, number>;
     readonly conflicts: readonly TypeConflict[];
@@ -365,6 +374,7 @@ export class TableBinding {
       proposed,
       newColumns: policy === 'new_column',
       mayRename,
+      revive,
     });
     const before = this.#table!.metadata['current-schema-id'];
     this.#table = table;
@@ -382,7 +392,15 @@ export class TableBinding {
   }
 
   async #bindJson(columns: ProposedStruct): Promise<void> {
-    await this.#evolve(columns, false);
+    const policy = this.#options.config['table.topic.evolution.incompatible'];
+    const fields = this.#table === undefined ? new Map() : fieldMapOf(this.#table.metadata);
+    const further = policy === 'new_column' ? [] : furtherTypes(columns, fields);
+    if (further.length > 0 && policy === 'suspend') {
+      throw trouble(
+        `values need further columns ${further.join(', ')} because a field changed its type (table.topic.evolution.incompatible=suspend)`,
+      );
+    }
+    await this.#evolve(without(columns, further), false, true);
   }
 
   async #bindSchema(id: number, side: 'value' | 'key'): Promise<SourceBinding> {

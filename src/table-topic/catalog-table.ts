@@ -163,6 +163,7 @@ export interface EvolveTableRequest {
   readonly proposed: ProposedStruct;
   readonly newColumns: boolean;
   readonly mayRename: boolean;
+  readonly revive?: boolean;
 }
 
 export interface EvolvedTable {

@@ -6,6 +6,7 @@ import { VALUE_COLUMN } from '../formats/arrow/proposed-schema.ts';
 import type { TableColumns } from '../formats/arrow/table-columns.ts';
 import { isUtf8Range } from '../formats/arrow/utf8.ts';
 import { type AvroDecoder, compileAvroDecoder } from '../formats/avro/decoder.ts';
+import type { JsonInference } from '../formats/json/infer.ts';
 import { type AvroPlace, placedSchema } from './avro-source.ts';
 import type { JobConfig, JobTable, Sources } from './job.ts';
 import { compileJsonValue } from './json-source.ts';
@@ -35,14 +36,20 @@ export class Fault {
 export class Needs {
   readonly valueSchemas = new Set<number>();
   readonly keySchemas = new Set<number>();
+  /** Over the JSON values that found no place. */
+  json: JsonInference | undefined;
+  /** The table won't change for them any more: what doesn't fit now is a dead letter. */
+  final = false;
 
   get any(): boolean {
-    return this.valueSchemas.size > 0 || this.keySchemas.size > 0;
+    return this.valueSchemas.size > 0 || this.keySchemas.size > 0 || this.json !== undefined;
   }
 
-  clear(): void {
+  clear(final: boolean): void {
     this.valueSchemas.clear();
     this.keySchemas.clear();
+    this.json = undefined;
+    this.final = final;
   }
 }
 

@@ -67,6 +67,8 @@ export class TableCoordinator implements Component {
   #binding: TableBinding | undefined;
   #committers: Partial<Record<TableRole, TableCommitter>> = {};
   #lanes: readonly Lane[] = [];
+  /** While there is no table: one lane over all partitions, so that its first columns fit them all. */
+  #firstLane: Lane | undefined;
   #unsubscribe: () => void = () => {};
   readonly #stagedEnds = new Map<number, number>();
   readonly #committedEnds = new Map<number, number>();
@@ -131,7 +133,7 @@ export class TableCoordinator implements Component {
 
   /** Stages and commits what was in the log when called. @throws what kept the table from it. */
   async commitNow(): Promise<void> {
-    if (this.#state !== 'running' && this.#state !== 'waiting') {
+    if (!mayStage(this.#state) && this.#state !== 'starting') {
       throw new FloeError(
         'unavailable',
         `the table of topic "${this.#topic.name}" is ${this.#state}${this.#reason === '' ? '' : `: ${this.#reason}`}`,
@@ -392,6 +394,7 @@ export class TableCoordinator implements Component {
       },
       jobsUnderWay: this.#deps.jobsUnderWay,
     };
+    this.#firstLane = new Lane(this.#deps, table, [...partitions.keys()]);
     this.#lanes = Array.from({ length: count }, (_, lane) => {
       const own = [...partitions.keys()].filter((partition) => partition % count === lane);
       return new Lane(this.#deps, table, own);
@@ -439,9 +442,10 @@ export class TableCoordinator implements Component {
 
   async #turn(): Promise<void> {
     if (this.#due()) return this.#commitTurn();
-    const busy = this.#lanes.filter((lane) => this.#worthAJob(lane));
+    const busy = this.#workLanes().filter((lane) => this.#worthAJob(lane));
     if (busy.length > 0) {
-      const goesOn = (lane: Lane) => mayStage(this.#state) && !this.#due() && this.#worthAJob(lane);
+      const goesOn = (lane: Lane) =>
+        mayStage(this.#state) && !this.#due() && this.#sameLanes(lane) && this.#worthAJob(lane);
       await settleAll(busy.map((lane) => lane.run(goesOn)));
       return;
     }
@@ -459,13 +463,14 @@ export class TableCoordinator implements Component {
       const started = clock.monotonic();
       const deadline = started + this.#intervalMs();
       const targets = this.#targets();
-      const goesOn = () =>
+      const goesOn = (lane: Lane) =>
         mayStage(this.#state) &&
+        this.#sameLanes(lane) &&
         this.#stagedBytes < settings['table.staged.max.bytes'] &&
         (waiters.length > 0 || clock.monotonic() < deadline) &&
         this.#short(targets);
-      await settleAll(this.#lanes.map((lane) => lane.run(goesOn)));
-      this.#noteTable();
+      await settleAll(this.#workLanes().map((lane) => lane.run(goesOn)));
+      if (this.#noteTable()) await settleAll(this.#workLanes().map((lane) => lane.run(goesOn)));
       this.#commitAtMs = undefined;
       await this.#committing;
       this.#committing = this.#guard(async () => {
@@ -496,9 +501,21 @@ export class TableCoordinator implements Component {
     );
   }
 
-  /** A table that records called into being. */
-  #noteTable(): void {
-    if (this.#state === 'waiting' && this.#binding?.table !== undefined) this.#step('opened');
+  /** The first lane hands over once the table is there. */
+  #sameLanes(lane: Lane): boolean {
+    return lane !== this.#firstLane || this.#binding?.table === undefined;
+  }
+
+  #workLanes(): readonly Lane[] {
+    if (this.#binding?.table !== undefined || this.#firstLane === undefined) return this.#lanes;
+    return [this.#firstLane];
+  }
+
+  /** True when records called the table into being just now. */
+  #noteTable(): boolean {
+    if (this.#state !== 'waiting' || this.#binding?.table === undefined) return false;
+    this.#step('opened');
+    return true;
   }
 
   // Commits.

@@ -10,7 +10,7 @@ import type {
   ProposedStruct,
   ProposedType,
 } from '../formats/arrow/proposed-schema.ts';
-import { isPromotionAllowed } from '../formats/iceberg/schema.ts';
+import { indexSchema, isPromotionAllowed } from '../formats/iceberg/schema.ts';
 import type { IcebergType, NestedField, Schema } from '../formats/iceberg/types.ts';
 
 /** Source path, or path and type, → field id. */
@@ -25,6 +25,8 @@ export interface EvolveRequest {
   readonly newColumns: boolean;
   /** Only the newest version of a source renames: an older one interleaved would rename back. */
   readonly mayRename: boolean;
+  /** True: a column that was dropped comes back when the source still has it (JSON: a value must land somewhere). */
+  readonly revive?: boolean;
 }
 
 /** A field whose type its column can't take. */
@@ -74,8 +76,11 @@ class EvolutionRun {
 
   constructor(request: EvolveRequest) {
     this.#request = request;
-    this.fields = new Map(request.fields);
-    this.#owned = new Set(request.fields.values());
+    const present = request.revive === true ? indexSchema(request.schema).byId : undefined;
+    this.fields = new Map(
+      [...request.fields].filter(([, id]) => present === undefined || present.has(id)),
+    );
+    this.#owned = new Set(this.fields.values());
     this.lastColumnId = request.lastColumnId;
   }
 

@@ -85,6 +85,8 @@ export interface TableJob {
   /** Missing: only look at the records and say what they need. */
   readonly table?: JobTable;
   readonly deadLetters?: DeadLetterTable;
+  /** The table won't change for this job any more: what finds no place is a dead letter. */
+  readonly final: boolean;
   readonly nowMs: number;
   readonly maxBatchBytes: number;
   /** Bytes of column buffers at which the job ends early. */

@@ -15,6 +15,8 @@ import { formatStagedFiles } from './stage.ts';
 
 /** Kafka's OFFSET_OUT_OF_RANGE: retention overtook us between look and read. */
 const OFFSET_OUT_OF_RANGE = 1;
+/** Least that is read of one partition at a time. */
+const MIN_SHARE_BYTES = 64 * 2 ** 10;
 /** Rounds of asking and running again; each brings what the one before lacked. */
 const MAX_ROUNDS = 16;
 /** Arrow bytes at which a job ends: one Parquet row group, a few times compressed. */
@@ -102,7 +104,8 @@ export class Lane {
       partitions: starts.map(({ partition, from }) => ({
         partitionId: this.#table.partitionId(partition),
         offset: from,
-        maxBytes,
+        // An even share, so that partitions keep pace with one another.
+        maxBytes: Math.max(MIN_SHARE_BYTES, Math.ceil(maxBytes / starts.length)),
       })),
       maxBytes,
       isolation: 'read_committed',
@@ -158,16 +161,17 @@ export class Lane {
     const jobId = this.#deps.ids.uuid();
     const generation = this.#table.generation();
     const prefixes = new Set<string>();
+    let final = false;
     try {
       for (let round = 0; round < MAX_ROUNDS; round += 1) {
-        const job = this.#makeJob(jobId, slices);
+        const job = this.#makeJob(jobId, slices, final);
         const needed = filePrefixes(job);
         for (const prefix of needed) jobsUnderWay.add(prefix);
         await this.#recordIntents(needed, prefixes);
         const result = await this.#deps.runner.run(job);
         switch (result.kind) {
           case 'needs':
-            await binding.satisfy(result);
+            final = !(await binding.satisfy(result));
             break;
           case 'halted':
             throw trouble(
@@ -196,7 +200,7 @@ export class Lane {
     await this.#deps.tables.addIntents(fresh.map((prefix) => ({ prefix, topicId, createdMs })));
   }
 
-  #makeJob(jobId: string, slices: readonly JobSlice[]): TableJob {
+  #makeJob(jobId: string, slices: readonly JobSlice[], final: boolean): TableJob {
     const { binding, config, topicName } = this.#table;
     const table = binding.jobTable();
     const deadLetters = binding.jobDeadLetters();
@@ -205,6 +209,7 @@ export class Lane {
       topic: topicName,
       slices,
       config,
+      final,
       nowMs: this.#deps.clock.now(),
       maxBatchBytes: this.#deps.settings['table.batch.max.bytes'],
       maxColumnBytes: MAX_COLUMN_BYTES,

@@ -1,9 +1,11 @@
-// What a table that doesn't exist yet would need, from a look at the records: the schemas they were written with.
+// What a table that doesn't exist yet would need, from a look at the records: the schemas they were written with, or
+// the columns that JSON values would like.
 // (A job for an existing table finds out while it decodes.)
 import type { RecordCursor } from '../protocol/record-cursor.ts';
 import { walkSlice } from './batches.ts';
 import { wireSchemaId } from './converters.ts';
 import type { JobNeeds, TableJob } from './job.ts';
+import { newInference } from './json-source.ts';
 
 /** Schema ids asked for at once; further ones are found when the job comes again. */
 const MAX_SCHEMAS = 256;
@@ -17,8 +19,12 @@ export function collectNeeds(job: TableJob, cursor: RecordCursor): JobNeeds {
   const note = (ids: Set<number>, id: number) => {
     if (id >= 0) ids.add(id);
   };
+  const json = infersJson(job) ? newInference(config) : undefined;
   const visitor = {
     record: (at: RecordCursor) => {
+      if (json !== undefined && at.valueLength >= 0) {
+        json.add(at.bytes, at.valueStart, at.valueStart + at.valueLength);
+      }
       if (valueById) note(values, wireSchemaId(at.bytes, at.valueStart, at.valueLength));
       if (keyById) note(keys, wireSchemaId(at.bytes, at.keyStart, at.keyLength));
       return values.size + keys.size < MAX_SCHEMAS;
@@ -26,7 +32,7 @@ export function collectNeeds(job: TableJob, cursor: RecordCursor): JobNeeds {
     batchDone: () => true,
     unreadable: () => true,
   };
-  if (valueById || keyById) {
+  if (valueById || keyById || json !== undefined) {
     for (const slice of slices) walkSlice(slice, cursor, { visitor, maxBatchBytes });
   }
   return {
@@ -34,5 +40,14 @@ export function collectNeeds(job: TableJob, cursor: RecordCursor): JobNeeds {
     valueSchemas: [...values],
     keySchemas: [...keys],
     deadLetterTable: false,
+    ...(json === undefined || json.records === 0 ? {} : { columns: json.proposed() }),
   };
+}
+
+/** Columns of JSON are inferred from the values themselves. */
+function infersJson({ config }: TableJob): boolean {
+  return (
+    config['table.topic.convert.value.type'] === 'json' &&
+    config['table.topic.transform.value.type'] === 'flatten'
+  );
 }

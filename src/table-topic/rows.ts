@@ -5,11 +5,14 @@
 import type { BytesColumn } from '../formats/arrow/byte-columns.ts';
 import type { Column } from '../formats/arrow/column.ts';
 import type { ListColumn, StructColumn } from '../formats/arrow/nested-columns.ts';
+import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
 import type { Int32Column, Int64Column } from '../formats/arrow/scalar-columns.ts';
 import { TableColumns } from '../formats/arrow/table-columns.ts';
+import type { JsonInference } from '../formats/json/infer.ts';
 import type { RecordCursor } from '../protocol/record-cursor.ts';
 import { type Converter, compileKey, compileValue, Fault, Needs } from './converters.ts';
-import type { JobConfig, JobNeeds, JobTable } from './job.ts';
+import type { JobConfig, JobNeeds, JobTable, TableJob } from './job.ts';
+import { committedColumns } from './json-source.ts';
 
 /** Largest millisecond timestamp whose microseconds are a safe integer. */
 const SAFE_MILLIS = Math.floor(Number.MAX_SAFE_INTEGER / 1_000);
@@ -25,6 +28,7 @@ export class RowBuilder {
   readonly #offset: Int64Column | undefined;
   readonly #timestamp: Int64Column | undefined;
   readonly #headers: HeaderColumns | undefined;
+  readonly #table: JobTable;
 
   constructor(table: JobTable, config: JobConfig) {
     const columns = new TableColumns(table.schema);
@@ -32,6 +36,7 @@ export class RowBuilder {
     const find = <T extends Column>(id: number | undefined) =>
       (id === undefined ? undefined : columns.byId(id)) as T | undefined;
     this.columns = columns;
+    this.#table = table;
     this.#partition = find(system.partition);
     this.#offset = find(system.offset);
     this.#timestamp = find(system.timestamp);
@@ -42,9 +47,9 @@ export class RowBuilder {
   }
 
   /** Forgets the rows and keeps the buffers; also drops what an earlier, abandoned job left. */
-  clear(): void {
+  clear({ final }: Pick<TableJob, 'final'>): void {
     this.columns.clear();
-    this.#needs.clear();
+    this.#needs.clear(final);
   }
 
   /** A record needed what the table hasn't agreed to. */
@@ -59,7 +64,13 @@ export class RowBuilder {
       valueSchemas: [...this.#needs.valueSchemas],
       keySchemas: [...this.#needs.keySchemas],
       deadLetterTable: false,
+      ...(this.#needs.json === undefined ? {} : { columns: this.#jsonColumns(this.#needs.json) }),
     };
+  }
+
+  #jsonColumns(inference: JsonInference): ProposedStruct {
+    const { schema, bindings } = this.#table;
+    return inference.proposed(committedColumns(schema, bindings));
   }
 
   /** Appends the record the cursor stands at. False: it is none of the table's, see `fault`. */

@@ -64,7 +64,7 @@ export class TableWorker implements JobRunner {
 
   async #build(job: TableJob, table: JobTable): Promise<JobResult> {
     const prepared = this.#prepare(job, table);
-    prepared.rows.clear();
+    prepared.rows.clear(job);
     const pass = new Pass(job, prepared.rows);
     pass.walk(this.#cursor);
     const needs = prepared.rows.needs();
