@@ -220,7 +220,6 @@ const PRIMITIVES: Readonly<
   int16: { decode: (r) => r.int16(), encode: (w, v: number) => w.int16(v), minimumBytes: 2 },
   uint16: { decode: (r) => r.uint16(), encode: (w, v: number) => w.uint16(v), minimumBytes: 2 },
   int32: { decode: (r) => r.int32(), encode: (w, v: number) => w.int32(v), minimumBytes: 4 },
-  uint32: { decode: (r) => r.uint32(), encode: (w, v: number) => w.uint32(v), minimumBytes: 4 },
   int64: { decode: (r) => r.int64(), encode: (w, v: number) => w.int64(v), minimumBytes: 8 },
   float64: { decode: (r) => r.float64(), encode: (w, v: number) => w.float64(v), minimumBytes: 8 },
   uuid: {

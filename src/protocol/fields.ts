@@ -11,7 +11,6 @@ export type FieldKind =
   | 'int16'
   | 'uint16'
   | 'int32'
-  | 'uint32'
   | 'int64'
   | 'float64'
   | 'string'
@@ -132,7 +131,6 @@ export const int8 = plain<number>('int8', 0);
 export const int16 = plain<number>('int16', 0);
 export const uint16 = plain<number>('uint16', 0);
 export const int32 = plain<number>('int32', 0);
-export const uint32 = plain<number>('uint32', 0);
 /** A `number`: beyond 2^53 rounded to the nearest double when read, clamped to 64 bits when written. */
 export const int64 = plain<number>('int64', 0);
 export const float64 = plain<number>('float64', 0);

@@ -69,10 +69,6 @@ export class Writer {
     chunk[at + 3] = value;
   }
 
-  uint32(value: number): void {
-    this.int32(value | 0);
-  }
-
   /** Whole part of `value`, clamped to 64 bits: "very large" stays very large. */
   int64(value: number): void {
     assert(!Number.isNaN(value), 'an int64 field is a number');

@@ -49,7 +49,6 @@ const RANDOM: Readonly<Record<Simple, (prng: Prng) => unknown>> = {
   int16: (prng) => prng.int(65_536) - 32_768,
   uint16: (prng) => prng.int(65_536),
   int32: (prng) => prng.int(2 ** 32) - 2 ** 31,
-  uint32: (prng) => prng.int(2 ** 32),
   int64: (prng) =>
     prng.int(2) === 0 ? prng.int(100) - 1 : prng.int(2 ** 32) * (prng.int(2 ** 20) - 2 ** 19),
   float64: (prng) => prng.next() * 1e9,
