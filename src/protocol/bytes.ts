@@ -3,14 +3,17 @@
 
 const TWO_32 = 2 ** 32;
 
+/** Signed. */
 export function readInt16(bytes: Uint8Array, at: number): number {
   return (((bytes[at]! << 8) | bytes[at + 1]!) << 16) >> 16;
 }
 
+/** Signed. */
 export function readInt32(bytes: Uint8Array, at: number): number {
   return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!;
 }
 
+/** 0 to 2^32 − 1. */
 export function readUint32(bytes: Uint8Array, at: number): number {
   return readInt32(bytes, at) >>> 0;
 }
@@ -20,11 +23,13 @@ export function readInt64(bytes: Uint8Array, at: number): number {
   return readInt32(bytes, at) * TWO_32 + readUint32(bytes, at + 4);
 }
 
+/** Lowest 16 bits of `value`. */
 export function writeInt16(bytes: Uint8Array, at: number, value: number): void {
   bytes[at] = value >> 8;
   bytes[at + 1] = value;
 }
 
+/** Lowest 32 bits of `value`. */
 export function writeInt32(bytes: Uint8Array, at: number, value: number): void {
   bytes[at] = value >> 24;
   bytes[at + 1] = value >> 16;

@@ -23,7 +23,9 @@ export const BATCH_HEADER_BYTES = 61;
 export const BATCH_PREFIX_BYTES = 12;
 /** The only format that is written or served. */
 export const MAGIC = 2;
+/** Time of a record without one. */
 export const NO_TIMESTAMP = -1;
+/** Producer id and sequence of a batch without idempotence. */
 export const NO_PRODUCER_ID = -1;
 export const NO_SEQUENCE = -1;
 
@@ -50,25 +52,40 @@ export const Attribute = {
   DELETE_HORIZON: 0x40,
 } as const;
 
+/** Offset of the first record, as far as the header knows it. */
 export const baseOffset = (bytes: Uint8Array, at = 0) => readInt64(bytes, at);
+/** Leader epoch, −1 as clients send it. */
 export const leaderEpoch = (bytes: Uint8Array, at = 0) => readInt32(bytes, at + LEADER_EPOCH_AT);
+/** Format of the batch: 2, or the old 0 and 1. */
 export const magic = (bytes: Uint8Array, at = 0) => bytes[at + MAGIC_AT]!;
+/** CRC32C as written, unsigned. */
 export const storedCrc = (bytes: Uint8Array, at = 0) => readUint32(bytes, at + CRC_AT);
+/** See {@link Attribute}. */
 export const attributes = (bytes: Uint8Array, at = 0) => readInt16(bytes, at + ATTRIBUTES_AT);
+/** The batch takes this many offsets, and one more. */
 export const lastOffsetDelta = (bytes: Uint8Array, at = 0) =>
   readInt32(bytes, at + LAST_OFFSET_DELTA_AT);
+/** What the records’ time deltas start from, in milliseconds. */
 export const baseTimestamp = (bytes: Uint8Array, at = 0) =>
   readInt64(bytes, at + BASE_TIMESTAMP_AT);
+/** Largest record time; with LogAppendTime the time of all records. −1 for none. */
 export const maxTimestamp = (bytes: Uint8Array, at = 0) => readInt64(bytes, at + MAX_TIMESTAMP_AT);
+/** −1 without idempotence. */
 export const producerId = (bytes: Uint8Array, at = 0) => readInt64(bytes, at + PRODUCER_ID_AT);
+/** Epoch of the producer id. */
 export const producerEpoch = (bytes: Uint8Array, at = 0) =>
   readInt16(bytes, at + PRODUCER_EPOCH_AT);
+/** Sequence of the first record, −1 without idempotence. */
 export const baseSequence = (bytes: Uint8Array, at = 0) => readInt32(bytes, at + BASE_SEQUENCE_AT);
+/** Records in the batch: fewer than its offsets after compaction. */
 export const recordCount = (bytes: Uint8Array, at = 0) => readInt32(bytes, at + RECORD_COUNT_AT);
+/** Number of the codec (codecs.ts). */
 export const compressionType = (bytes: Uint8Array, at = 0) =>
   attributes(bytes, at) & Attribute.COMPRESSION;
+/** Whether the batch belongs to a transaction. */
 export const isTransactional = (bytes: Uint8Array, at = 0) =>
   (attributes(bytes, at) & Attribute.TRANSACTIONAL) !== 0;
+/** Whether its records are markers, not data. */
 export const isControl = (bytes: Uint8Array, at = 0) =>
   (attributes(bytes, at) & Attribute.CONTROL) !== 0;
 
@@ -128,6 +145,7 @@ export interface BatchHeader {
   readonly recordCount: number;
 }
 
+/** Reads all fields of the batch at `at`. */
 export function readBatchHeader(bytes: Uint8Array, at = 0): BatchHeader {
   return {
     baseOffset: baseOffset(bytes, at),
