@@ -10,7 +10,8 @@ import { BLOCK_HEADER_BYTES, checkBlock } from './wal-format.ts';
 /** What was read and what it should be. */
 export interface CheckedRange {
   readonly object: ObjectRef;
-  readonly partitionId: number;
+  /** Partition of entry n. */
+  readonly partitionOf: (n: number) => number;
   readonly columns: EntryColumns;
   readonly range: Range;
   /** {@link clusterTag} of the cluster. */
@@ -21,7 +22,7 @@ export interface CheckedRange {
 
 /** @throws FloeError `corrupt`, naming object and place. */
 export function checkRange(bytes: Uint8Array, checked: CheckedRange): void {
-  const { object, partitionId, columns, range, clusterTag, deep } = checked;
+  const { object, columns, range, clusterTag, deep } = checked;
   let block = -1;
   let blockEnd = -1;
   for (let n = range.start; n < range.end; n += 1) {
@@ -30,7 +31,7 @@ export function checkRange(bytes: Uint8Array, checked: CheckedRange): void {
       const expected = {
         clusterId: clusterTag,
         generation: object.generation,
-        partitionId,
+        partitionId: checked.partitionOf(n),
         position,
       };
       // Positions in the header are the object's, those in `bytes` the range's.

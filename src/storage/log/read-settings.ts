@@ -1,4 +1,4 @@
-// Settings of the log's read side and background work. Sizes were measured on two cores; each says why.
+// Settings of the log's read side. Sizes were measured on two cores; each says why.
 import { int, long } from '../../base/settings.ts';
 
 const KIB = 1024;

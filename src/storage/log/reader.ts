@@ -29,7 +29,12 @@ import { ObjectEntries } from './object-entries.ts';
 import { entriesFor, growRange, type PlanLimits, type Range } from './plan.ts';
 import type { readSettings } from './read-settings.ts';
 import type { FlushReply } from './sequencer-port.ts';
-import { findMaxTimestamp, findOffsetForTime, type OffsetRange } from './time-index.ts';
+import {
+  findMaxTimestamp,
+  findOffsetForTime,
+  firstReaching,
+  type OffsetRange,
+} from './time-index.ts';
 
 export interface LogReaderOptions {
   readonly clusterTag: Uint8Array;
@@ -274,7 +279,8 @@ export class LogReader implements ColdReader {
     this.#sample += 1;
     const deep = this.#sample % this.#options.settings['log.read.crc.sample'] === 0;
     const { clusterTag } = this.#options;
-    checkRange(bytes, { object, partitionId, columns, range, clusterTag, deep });
+    const partitionOf = () => partitionId;
+    checkRange(bytes, { object, partitionOf, columns, range, clusterTag, deep });
   }
 
   #cut(
@@ -380,6 +386,19 @@ export class LogReader implements ColdReader {
 
   maxTimestamp(partitionId: number, range: OffsetRange): Promise<OffsetAtTime | undefined> {
     return findMaxTimestamp(this.#timeIndex(), partitionId, range);
+  }
+
+  /** Offset of the first index entry that reaches the time, for retention; undefined when none does. */
+  offsetReaching(
+    partitionId: number,
+    timestampMs: number,
+    logStartOffset: number,
+  ): Promise<number | undefined> {
+    return firstReaching(this.#timeIndex(), {
+      partitionId,
+      timestampMs,
+      range: { logStartOffset },
+    });
   }
 
   #timeIndex() {

@@ -22,7 +22,7 @@ import { OpenFlush } from './open-flush.ts';
 import { readSettings } from './read-settings.ts';
 import { LogReader } from './reader.ts';
 import { type SequencerHost, startSequencer } from './sequencer-host.ts';
-import type { FlushReply } from './sequencer-port.ts';
+import { columnsOf, type FlushReply } from './sequencer-port.ts';
 import { SlabPool } from './slab.ts';
 import { clusterTag } from './wal-format.ts';
 
@@ -124,16 +124,20 @@ export class TestLog {
   }
 
   async appendItems(items: readonly AppendItem[]): Promise<FlushReply> {
+    const { columns } = this.lay(items);
+    const flushId = uuidToBytes(this.ids.uuid());
+    const reply = await this.host.sequencer.submit({ flushId, columns, slab: 0 });
+    this.reader.follow(reply);
+    return reply;
+  }
+
+  /** Batches in slab 0 and as columns, as the front leaves them to a flush. */
+  lay(items: readonly AppendItem[]) {
     const flush = new OpenFlush(this.slabs.slab(0), 0, 0);
     const request = { items, outcomes: [], remaining: items.length, resolve: () => {} };
     for (const [n, item] of items.entries()) flush.add(item, request, n);
-    const reply = await this.host.sequencer.submit({
-      flushId: uuidToBytes(this.ids.uuid()),
-      columns: flush.take(),
-      slab: 0,
-    });
-    this.reader.follow(reply);
-    return reply;
+    const columns = flush.take();
+    return { columns, batches: columnsOf(columns), slab: this.slabs.slab(0).bytes };
   }
 
   /** Seals the current file. */

@@ -29,6 +29,13 @@ export interface TimeLookup {
   readonly range: OffsetRange;
 }
 
+/** A time and where to look for it. */
+export interface TimeReach {
+  readonly partitionId: number;
+  readonly timestampMs: number;
+  readonly range: Pick<OffsetRange, 'logStartOffset'>;
+}
+
 /** Read at a time while scanning. */
 const SCAN_BYTES = 256 * 1024;
 
@@ -93,10 +100,10 @@ async function scanMaxTimestamp(
   return best;
 }
 
-/** Offset from which on to look for the first record that reaches the time; undefined when there is none. */
-async function firstReaching(
+/** Offset of the first index entry that reaches the time, not below the log start; undefined when there is none. */
+export async function firstReaching(
   { recent, older, objects }: TimeIndexSources,
-  { partitionId, timestampMs, range }: TimeLookup,
+  { partitionId, timestampMs, range }: TimeReach,
 ): Promise<number | undefined> {
   const { logStartOffset } = range;
   if (logStartOffset < recent.firstOffset(partitionId)) {

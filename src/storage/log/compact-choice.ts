@@ -1,0 +1,80 @@
+// Which objects are worth rewriting: pure, from what is left of each. Three reasons: its partitions lie scattered
+// in small runs (record-by-record writing), most of it is dead, or many objects hold a little of each partition.
+// Not worth it: large runs, as full-speed producers leave them.
+import type { ObjectUse } from '../../metadata/objects.ts';
+
+export interface ChoiceLimits {
+  /** Runs shorter than this on average are scattered. */
+  readonly smallRunBytes: number;
+  /** Neighbours this close are read together anyway (the reader's gap). */
+  readonly gapBytes: number;
+  /** Shares of a partition smaller than this on average are worth merging. */
+  readonly smallShareBytes: number;
+  /** Objects merged at once; fewer wait. */
+  readonly fanIn: number;
+  /** Bytes of one new object. */
+  readonly objectBytes: number;
+  /** Objects younger than this are left alone. */
+  readonly minAgeMs: number;
+}
+
+/** Objects to be rewritten together, by ascending id. */
+export interface CompactionJob {
+  readonly reason: 'scattered' | 'dead' | 'merge';
+  readonly objectIds: readonly number[];
+}
+
+/** The oldest work there is; `settled` are objects that a merge would not improve. */
+export function chooseJob(
+  uses: readonly ObjectUse[],
+  nowMs: number,
+  more: { readonly limits: ChoiceLimits; readonly settled: ReadonlySet<number> },
+): CompactionJob | undefined {
+  const { limits, settled } = more;
+  const old = uses.filter(
+    ({ object, entries }) => entries > 0 && nowMs - object.createdMs >= limits.minAgeMs,
+  );
+  const scattered = upTo(
+    old.filter((use) => isScattered(use, limits)),
+    limits.objectBytes,
+  );
+  if (scattered.length > 0) return { reason: 'scattered', objectIds: scattered };
+  const dead = upTo(old.filter(isMostlyDead), limits.objectBytes);
+  if (dead.length > 0) return { reason: 'dead', objectIds: dead };
+  const small = old.filter((use) => isSmall(use, limits) && !settled.has(use.object.objectId));
+  if (small.length < limits.fanIn) return undefined;
+  const objectIds = small.slice(0, limits.fanIn).map(({ object }) => object.objectId);
+  return { reason: 'merge', objectIds };
+}
+
+function isScattered(
+  { object, entries, runs, liveBytes }: ObjectUse,
+  limits: ChoiceLimits,
+): boolean {
+  const run = liveBytes / runs;
+  // Between two runs of a partition lies about one of every other.
+  return (
+    object.kind === 'file' && run < limits.smallRunBytes && run * (entries - 1) > limits.gapBytes
+  );
+}
+
+function isMostlyDead({ object, liveBytes }: ObjectUse): boolean {
+  return liveBytes < object.bytes / 2;
+}
+
+function isSmall({ entries, liveBytes }: ObjectUse, limits: ChoiceLimits): boolean {
+  const share = liveBytes / entries;
+  return share < limits.smallShareBytes && liveBytes < limits.objectBytes * 2;
+}
+
+/** The first, and as many more as fit into one object together. */
+function upTo(uses: readonly ObjectUse[], bytes: number): number[] {
+  const objectIds: number[] = [];
+  let total = 0;
+  for (const { object, liveBytes } of uses) {
+    total += liveBytes;
+    if (objectIds.length > 0 && total > bytes) break;
+    objectIds.push(object.objectId);
+  }
+  return objectIds;
+}

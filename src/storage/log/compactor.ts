@@ -1,0 +1,249 @@
+// Rewrites scattered, dead and small shares into stream objects, one object a step, off the produce path. A step reads
+// its sources, writes the object, and swaps rows in one transaction that checks the sources; a step that fails leaves
+// an orphan for the sweep and nothing else. Also turns the objects of single flushes (S3) into stream objects.
+// Not for: when steps run (maintenance.ts), deletion of what was replaced (collector.ts).
+import type { Clock } from '../../base/clock.ts';
+import { isFloeError } from '../../base/error.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Metrics } from '../../base/metrics.ts';
+import type { IdSource } from '../../base/prng.ts';
+import type { FlushRow, LogMetadata, ObjectEntry } from '../../metadata/log.ts';
+import type { ObjectsMetadata, ObjectUse } from '../../metadata/objects.ts';
+import {
+  endOffset,
+  entriesOf,
+  openIndex,
+  type PackedIndex,
+  partitionsIn,
+} from '../../metadata/packed-index.ts';
+import type { ObjectStore } from '../objects/object-store.ts';
+import { streamKey } from '../paths.ts';
+import type { ByteSource } from './byte-source.ts';
+import { type ChoiceLimits, type CompactionJob, chooseJob } from './compact-choice.ts';
+import { loadIndex, objectOf } from './object-entries.ts';
+import { layoutStream, type SourceShare, shareOf } from './stream-layout.ts';
+import { fillStream } from './stream-writer.ts';
+import { clusterTag } from './wal-format.ts';
+
+export interface CompactorOptions {
+  readonly clusterId: string;
+  readonly store: ObjectStore;
+  readonly source: ByteSource;
+  readonly metadata: {
+    readonly log: Pick<LogMetadata, 'partitions'>;
+    readonly objects: ObjectsMetadata;
+  };
+  readonly limits: ChoiceLimits;
+  /** Target size of a block, which is one read call. */
+  readonly blockBytes: number;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Told which objects lost rows, after the swap. */
+  readonly onReplaced: (objectIds: readonly number[]) => void;
+}
+
+/** Objects looked at per step. */
+const LOOK_AT_ONCE = 16;
+/** Unsealed objects taken together at most. */
+const MAX_OPEN_SOURCES = 64;
+
+/** Rows or flushes that give way, and what of them is kept. */
+interface Work {
+  readonly rows: readonly ObjectEntry[];
+  readonly openObjects: readonly number[];
+  readonly shares: readonly SourceShare[];
+}
+
+export class Compactor {
+  readonly #options: CompactorOptions;
+  readonly #tag: Uint8Array;
+  /** What is left of sealed objects, as of the last look. */
+  readonly #uses = new Map<number, ObjectUse>();
+  readonly #settled = new Set<number>();
+  #seen = new Set<number>();
+  #after = 0;
+  #job: CompactionJob | undefined;
+  #buffer = new Uint8Array(0);
+
+  constructor(options: CompactorOptions) {
+    this.#options = options;
+    this.#tag = clusterTag(options.clusterId);
+  }
+
+  /** Does one object's worth of work. @returns bytes written, 0 when there was nothing to do. */
+  async step(): Promise<number> {
+    await this.#look();
+    const open = await this.#openWork();
+    if (open !== undefined) return this.#rewrite(open);
+    this.#job ??= this.#choose();
+    if (this.#job === undefined) {
+      this.#buffer = new Uint8Array(0);
+      return 0;
+    }
+    const work = await this.#sealedWork(this.#job);
+    if (work === undefined) {
+      this.#forgetJob(this.#job);
+      return this.step();
+    }
+    return this.#rewrite(work);
+  }
+
+  #choose(): CompactionJob | undefined {
+    const uses = [...this.#uses.values()].sort((a, b) => a.object.objectId - b.object.objectId);
+    const { clock, limits } = this.#options;
+    return chooseJob(uses, clock.now(), { limits, settled: this.#settled });
+  }
+
+  #forgetJob({ objectIds }: CompactionJob): void {
+    this.#job = undefined;
+    for (const objectId of objectIds) this.#uses.delete(objectId);
+  }
+
+  /** Looks at the next few objects; after a whole round those that are gone are forgotten. */
+  async #look(): Promise<void> {
+    for (;;) {
+      const found = await this.#options.metadata.objects.uses(this.#after, LOOK_AT_ONCE);
+      for (const use of found) {
+        this.#uses.set(use.object.objectId, use);
+        this.#seen.add(use.object.objectId);
+      }
+      const round = found.length < LOOK_AT_ONCE;
+      this.#after = round ? 0 : found.at(-1)!.object.objectId;
+      if (!round) return;
+      for (const known of [this.#uses.keys(), this.#settled.keys()].flatMap((ids) => [...ids])) {
+        if (this.#seen.has(known)) continue;
+        this.#uses.delete(known);
+        this.#settled.delete(known);
+      }
+      this.#seen = new Set();
+      return;
+    }
+  }
+
+  /** The next rows of a job, up to one object; undefined when none are left or it isn't worth it. */
+  async #sealedWork(job: CompactionJob): Promise<Work | undefined> {
+    const rows = await this.#options.metadata.objects.entriesOf(job.objectIds);
+    if (rows.length === 0 || !this.#pays(job, rows)) return undefined;
+    const taken: ObjectEntry[] = [];
+    let bytes = 0;
+    for (const row of rows) {
+      if (taken.length > 0 && bytes + row.bytes > this.#options.limits.objectBytes) break;
+      taken.push(row);
+      bytes += row.bytes;
+    }
+    return { rows: taken, openObjects: [], shares: await this.#sharesOf(taken) };
+  }
+
+  /** A merge of objects that share few partitions would only move bytes. */
+  #pays({ reason, objectIds }: CompactionJob, rows: readonly ObjectEntry[]): boolean {
+    if (reason !== 'merge') return true;
+    const partitions = new Set(rows.map((row) => row.partitionId)).size;
+    if (rows.length >= partitions * 2) return true;
+    for (const objectId of objectIds) this.#settled.add(objectId);
+    return false;
+  }
+
+  async #sharesOf(rows: readonly ObjectEntry[]): Promise<SourceShare[]> {
+    const logStarts = await this.#logStarts(rows.map((row) => row.partitionId));
+    const indexes = new Map<string, PackedIndex>();
+    const shares: SourceShare[] = [];
+    for (const row of rows) {
+      const logStart = logStarts.get(row.partitionId);
+      if (logStart === undefined || row.endOffset <= logStart) continue;
+      const key = `${row.objectId}:${row.indexPosition}`;
+      const index = indexes.get(key) ?? (await loadIndex(this.#options.source, row, 'maintenance'));
+      indexes.set(key, index);
+      const range = entriesOf(index, row.partitionId);
+      const share = shareOf(row, objectOf(row), { index, range }, logStart);
+      if (share !== undefined) shares.push(share);
+    }
+    return shares;
+  }
+
+  async #logStarts(partitionIds: readonly number[]): Promise<Map<number, number>> {
+    const logs = await this.#options.metadata.log.partitions([...new Set(partitionIds)]);
+    return new Map(logs.map((log) => [log.partitionId, log.logStartOffset]));
+  }
+
+  /** Objects of single flushes that are old enough, oldest first, up to one object. */
+  async #openWork(): Promise<Work | undefined> {
+    const { metadata, limits, clock } = this.#options;
+    const open = await metadata.objects.list('open', 0, MAX_OPEN_SOURCES);
+    const chosen: number[] = [];
+    let bytes = 0;
+    for (const object of open) {
+      if (object.kind !== 'object') continue;
+      if (clock.now() - object.createdMs < limits.minAgeMs) break;
+      if (chosen.length > 0 && bytes + object.bytes > limits.objectBytes) break;
+      chosen.push(object.objectId);
+      bytes += object.bytes;
+    }
+    if (chosen.length === 0) return undefined;
+    const flushes = await metadata.objects.flushesOf(chosen);
+    return { rows: [], openObjects: chosen, shares: await this.#sharesOfFlushes(flushes) };
+  }
+
+  async #sharesOfFlushes(flushes: readonly FlushRow[]): Promise<SourceShare[]> {
+    const opened = flushes.map((flush) => ({ flush, index: openIndex(flush.index) }));
+    const partitionIds = opened.flatMap(({ index }) => partitionsIn(index));
+    const logStarts = await this.#logStarts(partitionIds);
+    const shares: SourceShare[] = [];
+    for (const { flush, index } of opened) {
+      for (const partitionId of partitionsIn(index)) {
+        const logStart = logStarts.get(partitionId);
+        if (logStart === undefined) continue;
+        const range = entriesOf(index, partitionId);
+        const row = {
+          partitionId,
+          baseOffset: index.baseOffsets[range[0]]!,
+          endOffset: endOffset(index, range[1] - 1),
+          commitNumber: flush.commitNumber,
+        };
+        const share = shareOf(row, objectOf(flush), { index, range }, logStart);
+        if (share !== undefined) shares.push(share);
+      }
+    }
+    // Commit order is offset order within a partition.
+    return shares.sort((a, b) => a.partitionId - b.partitionId || a.commitNumber - b.commitNumber);
+  }
+
+  async #rewrite(work: Work): Promise<number> {
+    const { clusterId, store, source, clock, ids, metadata, blockBytes } = this.#options;
+    const layout = layoutStream(work.shares, blockBytes);
+    if (this.#buffer.length < layout.footerPosition)
+      this.#buffer = new Uint8Array(layout.footerPosition);
+    const body = await fillStream(layout, { source, clusterTag: this.#tag, buffer: this.#buffer });
+    const bytes = body.reduce((sum, part) => sum + part.length, 0);
+    const key = streamKey(clusterId, { timeMs: clock.now(), id: ids.uuid() });
+    await store.put(key, body, { ifNoneMatch: true });
+    const { rows: replaced, openObjects } = work;
+    const { entries } = layout;
+    try {
+      const nowMs = clock.now();
+      await metadata.objects.replace({
+        object: { key, bytes },
+        entries,
+        replaced,
+        openObjects,
+        nowMs,
+      });
+    } catch (caught) {
+      // A source changed meanwhile: the object is an orphan, the job is looked at afresh.
+      if (this.#job !== undefined) this.#forgetJob(this.#job);
+      if (isFloeError(caught, 'conflict')) return bytes;
+      throw caught;
+    }
+    this.#swapped(work, bytes);
+    return bytes;
+  }
+
+  #swapped({ rows, openObjects, shares }: Work, bytes: number): void {
+    const { metrics, logger, onReplaced } = this.#options;
+    const sources = [...new Set([...openObjects, ...rows.map((row) => row.objectId)])];
+    metrics.count('floe_log_compacted_bytes_total', 'Bytes written by compaction.', {}, bytes);
+    logger.debug({ sources: sources.length, shares: shares.length, bytes }, 'log compacted');
+    onReplaced(sources);
+  }
+}

@@ -1,0 +1,77 @@
+// Settings of the log's background work: retention, compaction, collection. Each says why its default is what it is.
+import { int, long } from '../../base/settings.ts';
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const MINUTE_MS = 60_000;
+
+export const maintenanceSettings = {
+  'log.retention.check.interval.ms': long({
+    default: 5 * MINUTE_MS,
+    min: 1,
+    doc: 'How often retention is applied. Kafka’s default.',
+  }),
+  'log.collect.interval.ms': long({
+    default: 30_000,
+    min: 1,
+    doc: 'How often unreferenced objects are looked for and deleted.',
+  }),
+  'log.sweep.interval.ms': long({
+    default: 60 * MINUTE_MS,
+    min: 1,
+    doc: 'How often orphans of dead writers are looked for.',
+  }),
+  'log.delete.grace.ms': long({
+    default: MINUTE_MS,
+    min: 0,
+    doc: 'Unreferenced objects keep their bytes this long, so that readers finish. Where metadata is restored from backups, at least the time between two of them.',
+  }),
+  'log.orphan.age.ms': long({
+    default: 60 * MINUTE_MS,
+    min: 1,
+    doc: 'A key that no commit refers to is an orphan at this age; far longer than any write may take.',
+  }),
+  'log.compact.interval.ms': long({
+    default: 5_000,
+    min: 1,
+    doc: 'How often compaction looks for work.',
+  }),
+  'log.compact.age.ms': long({
+    default: 30_000,
+    min: 0,
+    doc: 'Objects younger than this are not rewritten: their readers still find them in memory.',
+  }),
+  'log.compact.object.bytes': long({
+    default: 32 * MIB,
+    min: 64 * KIB,
+    max: 1024 * MIB,
+    doc: 'Size of the objects that compaction writes; that much memory is held while it works.',
+  }),
+  'log.compact.block.bytes': long({
+    default: 512 * KIB,
+    min: 4 * KIB,
+    max: 16 * MIB,
+    doc: 'Size of a block, which is read by one call.',
+  }),
+  'log.compact.small.run.bytes': long({
+    default: 16 * KIB,
+    min: 0,
+    doc: 'Write-ahead files whose runs are shorter than this on average are rewritten. Producers at full speed leave longer ones.',
+  }),
+  'log.compact.small.share.bytes': long({
+    default: 256 * KIB,
+    min: 0,
+    doc: 'Objects with less than this of each partition on average are merged, so that a partition reads back in large calls.',
+  }),
+  'log.compact.fan.in': int({
+    default: 8,
+    min: 2,
+    max: 64,
+    doc: 'Objects merged at once. More: fewer rewrites, later.',
+  }),
+  'log.compact.rate.bytes': long({
+    default: 48 * MIB,
+    min: 64 * KIB,
+    doc: 'Bytes per second that compaction writes at most.',
+  }),
+};

@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { FloeError } from '../../base/error.ts';
+import { silentLogger } from '../../base/log.ts';
+import { noMetrics } from '../../base/metrics.ts';
+import { resolveSettings } from '../../base/settings.ts';
+import { Maintenance, type MaintenanceOptions } from './maintenance.ts';
+import { maintenanceSettings } from './maintenance-settings.ts';
+import { readSettings } from './read-settings.ts';
+import { TEST_CLUSTER, TestLog } from './test-log.ts';
+
+let log: TestLog;
+let running: Maintenance | undefined;
+beforeEach(async () => {
+  log = await TestLog.open();
+});
+afterEach(async () => {
+  await running?.stop();
+  await log.stop();
+});
+
+function start(more: Partial<MaintenanceOptions> = {}): void {
+  running = new Maintenance({
+    clusterId: TEST_CLUSTER,
+    store: log.store,
+    source: log.source,
+    metadata: log.metadata,
+    reader: log.reader,
+    settings: resolveSettings(
+      { ...maintenanceSettings, ...readSettings },
+      { 'log.compact.age.ms': '0', 'log.compact.rate.bytes': '65536' },
+    ),
+    clock: log.clock,
+    ids: log.ids,
+    logger: silentLogger,
+    metrics: noMetrics,
+    policy: () => ({ retentionMs: 3_600_000, retentionBytes: -1 }),
+    pin: () => Infinity,
+    onMoved: () => {},
+    retireFiles: (keys) => log.host.sequencer.retireFiles(keys),
+    busy: () => false,
+    ...more,
+  });
+}
+
+const streams = async () => {
+  const found: string[] = [];
+  for await (const { key } of log.store.list(`${TEST_CLUSTER}/stream/`)) found.push(key);
+  return found.length;
+};
+
+/** Lets file operations of a job end, which no clock moves. */
+async function settle(holds: () => Promise<boolean>): Promise<void> {
+  for (let n = 0; n < 1_000 && !(await holds()); n += 1)
+    await new Promise((resolve) => setImmediate(resolve));
+  expect(await holds()).toBe(true);
+}
+
+async function scatter(): Promise<readonly number[]> {
+  const partitions = await log.createTopic(60);
+  for (let n = 0; n < 10; n += 1) {
+    const records = [{ value: 'x'.repeat(500), timestamp: log.clock.now() }];
+    await log.append(partitions.map((partitionId) => ({ partitionId, records })));
+  }
+  log.seal();
+  return partitions;
+}
+
+test('compacts, lets retention go by, and gives the files back, by the clock alone', async () => {
+  const partitions = await scatter();
+  start();
+  await log.clock.advance(5_000);
+  await settle(async () => (await streams()) === 1);
+  expect(await log.readAll(partitions[7]!)).toHaveLength(10);
+  await log.clock.advance(2 * 3_600_000);
+  await settle(async () => {
+    await log.clock.advance(30_000);
+    return (await streams()) === 0;
+  });
+  const [partition] = await log.metadata.log.partitions([partitions[7]!]);
+  expect(partition).toMatchObject({ logStartOffset: 10, highWatermark: 10, sizeBytes: 0 });
+});
+
+test('compaction waits while producers press', async () => {
+  await scatter();
+  let busy = true;
+  start({ busy: () => busy });
+  await log.clock.advance(60_000);
+  expect(await streams()).toBe(0);
+  busy = false;
+  await log.clock.advance(5_000);
+  await settle(async () => (await streams()) === 1);
+});
+
+test('a job that fails is tried again, and the others go on', async () => {
+  await scatter();
+  let failures = 0;
+  start({
+    source: {
+      async read(...args) {
+        if ((failures += 1) < 3) throw new FloeError('unavailable', 'not now');
+        await log.source.read(...args);
+      },
+    },
+  });
+  await settle(async () => {
+    await log.clock.advance(5_000);
+    return (await streams()) === 1;
+  });
+  expect(failures).toBeGreaterThan(2);
+});

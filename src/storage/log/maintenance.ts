@@ -1,0 +1,164 @@
+// When the log's background work runs: retention, collection, orphan sweep, compaction. One job at a time, each
+// bounded, none while producers press. A failure is logged and tried again at the next turn.
+// Not for: what the work is (retention.ts, collector.ts, compactor.ts).
+import type { Clock } from '../../base/clock.ts';
+import { FloeError } from '../../base/error.ts';
+import type { Component } from '../../base/lifecycle.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Metrics } from '../../base/metrics.ts';
+import type { IdSource } from '../../base/prng.ts';
+import type { Values } from '../../base/settings.ts';
+import type { PartitionLog } from '../../metadata/log.ts';
+import type { Metadata } from '../../metadata/metadata.ts';
+import type { ObjectStore } from '../objects/object-store.ts';
+import type { ByteSource } from './byte-source.ts';
+import { Collector } from './collector.ts';
+import { Compactor } from './compactor.ts';
+import type { maintenanceSettings } from './maintenance-settings.ts';
+import type { LogReader } from './reader.ts';
+import { applyRetention, type RetentionPolicy } from './retention.ts';
+
+export interface MaintenanceOptions {
+  readonly clusterId: string;
+  readonly store: ObjectStore;
+  readonly source: ByteSource;
+  readonly metadata: Pick<Metadata, 'log' | 'objects'>;
+  readonly reader: Pick<LogReader, 'replaced' | 'offsetReaching'>;
+  readonly settings: Values<typeof maintenanceSettings> & { readonly 'log.read.gap.bytes': number };
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** What the topic's configs say; undefined: nothing expires. */
+  readonly policy: (partitionId: number) => RetentionPolicy | undefined;
+  /** Offsets at or above it are still needed (table topics); Infinity: none. */
+  readonly pin: (partitionId: number) => number;
+  /** The front takes over new log starts. */
+  readonly onMoved: (partitions: readonly PartitionLog[]) => void;
+  readonly retireFiles: (keys: readonly string[]) => Promise<void>;
+  /** True while producers press: compaction waits. */
+  readonly busy: () => boolean;
+}
+
+interface Job {
+  readonly name: string;
+  readonly intervalMs: number;
+  /** Returns how soon it wants to run again, if sooner than its interval. */
+  run(): Promise<number | undefined>;
+  dueMs: number;
+}
+
+/** Runs the jobs until stopped. */
+export class Maintenance implements Component {
+  readonly #options: MaintenanceOptions;
+  readonly #collector: Collector;
+  readonly #compactor: Compactor;
+  readonly #jobs: readonly Job[];
+  readonly #stop = new AbortController();
+  readonly #running: Promise<void>;
+
+  constructor(options: MaintenanceOptions) {
+    this.#options = options;
+    const { settings, metadata, reader } = options;
+    const onReplaced = (objectIds: readonly number[]) => reader.replaced(objectIds);
+    this.#collector = new Collector({
+      ...options,
+      objects: metadata.objects,
+      graceMs: settings['log.delete.grace.ms'],
+      orphanAgeMs: settings['log.orphan.age.ms'],
+      onDeleted: onReplaced,
+    });
+    this.#compactor = new Compactor({
+      ...options,
+      limits: choiceLimits(settings),
+      blockBytes: settings['log.compact.block.bytes'],
+      onReplaced,
+    });
+    this.#jobs = this.#plan();
+    this.#running = this.#loop();
+  }
+
+  #plan(): Job[] {
+    const { settings, clock } = this.#options;
+    const job = (name: string, intervalMs: number, run: Job['run']): Job => {
+      return { name, intervalMs, run, dueMs: clock.monotonic() + intervalMs };
+    };
+    return [
+      job('retention', settings['log.retention.check.interval.ms'], async () => {
+        await this.retain();
+        return undefined;
+      }),
+      job('collection', settings['log.collect.interval.ms'], async () => {
+        await this.#collector.collect();
+        return undefined;
+      }),
+      job('sweep', settings['log.sweep.interval.ms'], async () => {
+        await this.#collector.sweep();
+        return undefined;
+      }),
+      job('compaction', settings['log.compact.interval.ms'], () => this.#compact()),
+    ];
+  }
+
+  /** Applies retention now. @returns log starts that moved. */
+  retain(): Promise<number> {
+    const { metadata, reader, clock, policy, pin, onMoved } = this.#options;
+    const offsetReaching = reader.offsetReaching.bind(reader);
+    return applyRetention({ log: metadata.log, policy, pin, offsetReaching, onMoved }, clock.now());
+  }
+
+  /** Compacts one object's worth; at once again if the rate allows. */
+  async #compact(): Promise<number | undefined> {
+    if (this.#options.busy()) return undefined;
+    const bytes = await this.#compactor.step();
+    if (bytes === 0) return undefined;
+    return (bytes / this.#options.settings['log.compact.rate.bytes']) * 1_000;
+  }
+
+  async #loop(): Promise<void> {
+    const { clock } = this.#options;
+    while (!this.#stop.signal.aborted) {
+      const next = this.#jobs.reduce((a, b) => (b.dueMs < a.dueMs ? b : a));
+      try {
+        await clock.sleep(next.dueMs - clock.monotonic(), this.#stop.signal);
+      } catch {
+        return;
+      }
+      await this.#run(next);
+    }
+  }
+
+  async #run(job: Job): Promise<void> {
+    const { clock, logger, metrics } = this.#options;
+    let soonMs: number | undefined;
+    try {
+      soonMs = await job.run();
+    } catch (caught) {
+      if (caught instanceof Error && caught.name === 'AssertionError') throw caught;
+      const { code, message } = FloeError.from(caught);
+      metrics.count('floe_log_maintenance_failures_total', 'Failed background jobs.', {
+        job: job.name,
+      });
+      if (!this.#stop.signal.aborted)
+        logger.warn({ job: job.name, code, error: message }, 'background work failed');
+    }
+    job.dueMs = clock.monotonic() + Math.min(job.intervalMs, soonMs ?? Infinity);
+  }
+
+  /** Finishes the step under way. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+}
+
+function choiceLimits(settings: MaintenanceOptions['settings']) {
+  return {
+    smallRunBytes: settings['log.compact.small.run.bytes'],
+    gapBytes: settings['log.read.gap.bytes'],
+    smallShareBytes: settings['log.compact.small.share.bytes'],
+    fanIn: settings['log.compact.fan.in'],
+    objectBytes: settings['log.compact.object.bytes'],
+    minAgeMs: settings['log.compact.age.ms'],
+  };
+}

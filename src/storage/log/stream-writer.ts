@@ -1,0 +1,143 @@
+// Fills a laid-out stream object: reads each source once in order of its positions, in large ranges, checks every
+// block and every batch's CRC (damage must not spread), and copies runs to their places. One copy per byte.
+import { crc32c } from '@node-rs/crc32';
+import { batchEnd, storedCrc } from '../../protocol/record-batch.ts';
+import { checkRange } from './block-check.ts';
+import type { ByteSource } from './byte-source.ts';
+import type { EntryColumns, ObjectRef } from './entries.ts';
+import { planRanges, type Range } from './plan.ts';
+import type { RunMove, StreamLayout } from './stream-layout.ts';
+import { BLOCK_HEADER_BYTES, buildFooter, writeBlockHeader } from './wal-format.ts';
+
+/** Sources are read in ranges this large; gaps this small are read along. */
+const RANGE_BYTES = 1024 * 1024;
+const GAP_BYTES = 64 * 1024;
+/** Headers written before the event loop gets its turn. */
+const BLOCKS_AT_ONCE = 256;
+
+export interface FillOptions {
+  readonly source: ByteSource;
+  readonly clusterTag: Uint8Array;
+  /** At least as long as the layout's data; reused from object to object. */
+  readonly buffer: Uint8Array;
+}
+
+/** The runs of one source by ascending position. */
+interface SourceRuns extends EntryColumns {
+  readonly object: ObjectRef;
+  readonly partitionIds: Uint32Array;
+  readonly targets: Uint32Array;
+}
+
+/** Fills `buffer` and returns the object's body in parts. @throws FloeError as ByteSource, `corrupt`. */
+export async function fillStream(
+  layout: StreamLayout,
+  options: FillOptions,
+): Promise<readonly Uint8Array[]> {
+  const scratch = new Uint8Array(new SharedArrayBuffer(RANGE_BYTES));
+  for (const runs of bySource(layout.moves)) await copyRuns(runs, options, scratch);
+  await writeHeaders(layout, options);
+  const identity = { clusterId: options.clusterTag, generation: 0 };
+  const footer = buildFooter(layout.footerPosition, layout.index.bytes, identity);
+  return [options.buffer.subarray(0, layout.footerPosition), footer];
+}
+
+function bySource(moves: readonly RunMove[]): SourceRuns[] {
+  const groups = new Map<number, RunMove[]>();
+  for (const move of moves) {
+    const { objectId } = move.share.object;
+    const group = groups.get(objectId);
+    if (group === undefined) groups.set(objectId, [move]);
+    else group.push(move);
+  }
+  return [...groups.values()].map(toRuns);
+}
+
+function toRuns(moves: RunMove[]): SourceRuns {
+  const positionOf = ({ share, entry }: RunMove) => share.index.positions[entry]!;
+  moves.sort((a, b) => positionOf(a) - positionOf(b));
+  const column = (pick: (move: RunMove) => number) => Uint32Array.from(moves, pick);
+  return {
+    object: moves[0]!.share.object,
+    positions: column(positionOf),
+    lengths: column(({ share, entry }) => share.index.lengths[entry]!),
+    blockPositions: column(({ share, entry }) => share.index.blockPositions[entry]!),
+    partitionIds: column(({ share }) => share.partitionId),
+    targets: column(({ position }) => position),
+    // Not looked at: offsets were settled by the layout.
+    baseOffsets: [],
+    offsetSpans: [],
+    maxTimestamps: [],
+  };
+}
+
+async function copyRuns(
+  runs: SourceRuns,
+  options: FillOptions,
+  scratch: Uint8Array,
+): Promise<void> {
+  const limits = { maxGap: GAP_BYTES, maxRange: RANGE_BYTES };
+  for (const range of planRanges(runs, [0, runs.positions.length], limits)) {
+    const bytes =
+      range.length <= scratch.length
+        ? scratch.subarray(0, range.length)
+        : new Uint8Array(new SharedArrayBuffer(range.length));
+    const read = [{ position: range.position, into: bytes }];
+    await options.source.read(runs.object, read, { purpose: 'maintenance' });
+    copyRange(bytes, runs, range, options);
+  }
+}
+
+function copyRange(
+  bytes: Uint8Array,
+  runs: SourceRuns,
+  range: Range,
+  { clusterTag, buffer }: FillOptions,
+): void {
+  const partitionOf = (n: number) => runs.partitionIds[n]!;
+  const { object } = runs;
+  checkRange(bytes, { object, partitionOf, columns: runs, range, clusterTag, deep: true });
+  for (let n = range.start; n < range.end; n += 1) {
+    const from = runs.positions[n]! - range.position;
+    buffer.set(bytes.subarray(from, from + runs.lengths[n]!), runs.targets[n]!);
+  }
+}
+
+async function writeHeaders(
+  { index }: StreamLayout,
+  { buffer, clusterTag }: FillOptions,
+): Promise<void> {
+  const flushId = new Uint8Array(16);
+  for (let n = 0; n < index.count; n += 1) {
+    if (n % BLOCKS_AT_ONCE === BLOCKS_AT_ONCE - 1)
+      await new Promise((resolve) => setImmediate(resolve));
+    const position = index.blockPositions[n]!;
+    const payloadLength = index.lengths[n]!;
+    const start = position + BLOCK_HEADER_BYTES;
+    writeBlockHeader(buffer, position, {
+      kind: 'block',
+      clusterId: clusterTag,
+      generation: 0,
+      partitionId: index.partitionIds[n]!,
+      position,
+      payloadLength,
+      batchCount: index.batchCounts[n]!,
+      payloadChecksum: checksumOf(
+        buffer.subarray(start, start + payloadLength),
+        index.batchCounts[n]!,
+      ),
+      flushId,
+    });
+  }
+}
+
+/** CRC32C over the CRCs of the payload's batches, as layout.ts makes it. */
+function checksumOf(payload: Uint8Array, batchCount: number): number {
+  const crcs = Buffer.allocUnsafe(batchCount * 4);
+  let n = 0;
+  for (let at = 0, end: number; (end = batchEnd(payload, at)) !== -1; at = end) {
+    crcs.writeUInt32BE(storedCrc(payload, at), n * 4);
+    n += 1;
+  }
+  return crc32c(crcs.subarray(0, n * 4));
+}
