@@ -40,9 +40,12 @@ export interface ProposedMap {
 /** Source path → committed field id. Paths that are missing are skipped by decoders. */
 export type Bindings = ReadonlyMap<string, number>;
 
-/** `parent.name`, with `\`, `.`, `[` and `{` of the name escaped by a backslash. The root's path is ''. */
+/**
+ * `parent.name`, with `\`, `.`, `[` and `{` of the name escaped by a backslash, and `\@` for an empty name. The
+ * root's path is ''.
+ */
 export function fieldPath(parent: string, name: string): string {
-  const escaped = name.replace(/[\\.[{]/g, '\\$&');
+  const escaped = name === '' ? '\\@' : name.replace(/[\\.[{]/g, '\\$&');
   return parent === '' ? escaped : `${parent}.${escaped}`;
 }
 
@@ -75,7 +78,7 @@ export const RESERVED_COLUMNS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Gives names to the fields of one struct, in order: reserved ones (top level only) get `_` appended, and a name
+ * Gives names to the fields of one struct, in order: reserved ones (top level only) and '' get `_` appended, and a name
  * that differs from an earlier one only in case, as some engines can't tell them apart, gets `_2`, `_3`, ….
  */
 export class ColumnNames {
@@ -92,8 +95,8 @@ export class ColumnNames {
   }
 
   take(wanted: string): string {
-    const base =
-      this.#topLevel && RESERVED_COLUMNS.has(wanted.toLowerCase()) ? `${wanted}_` : wanted;
+    const reserved = this.#topLevel && RESERVED_COLUMNS.has(wanted.toLowerCase());
+    const base = reserved || wanted === '' ? `${wanted}_` : wanted;
     let name = base;
     for (let n = 2; this.#taken.has(name.toLowerCase()); n++) name = `${base}_${n}`;
     this.#taken.add(name.toLowerCase());

@@ -88,7 +88,7 @@ export function compileJsonDecoder(
       rootText.append(cursor.bytes, start, cursor.pos);
     }
     cursor.finish();
-    if (state.rest !== '') state.endRest(columns.rowCount);
+    if (state.rest.length > 0) state.endRest(columns.rowCount);
   }
 
   return {
@@ -99,7 +99,7 @@ export function compileJsonDecoder(
       cursor.reset(bytes, start, end);
       if (state.unfit) state.misfits = [];
       state.unfit = false;
-      state.rest = '';
+      state.rest.length = 0;
       try {
         readRoot();
         if (!state.unfit) return undefined;
@@ -130,34 +130,49 @@ class DecoderState {
   unfit = false;
   /** See `JsonDecoder.misfits`. */
   misfits: string[] = [];
-  /** Members of this row's `_rest` so far. */
-  rest = '';
+  /** This row's `_rest` so far: paths and their JSON text. */
+  readonly rest: { readonly path: string; readonly value: string }[] = [];
 
   constructor(restColumn: BytesColumn | undefined, full: boolean) {
     this.#restColumn = restColumn;
     this.#full = full;
   }
 
-  /** Skips a value that has no column at `path`, `depth` levels down. */
-  unknown(path: () => string, depth: number): void {
+  /** Skips a value that has no column at `path`, `depth` levels down. True when that makes the record unfit. */
+  unknown(path: () => string, depth: number): boolean {
     const { cursor } = this;
     cursor.peek();
     const start = cursor.pos;
-    if (!cursor.skipValue()) return;
+    if (!cursor.skipValue()) return false;
     const tooDeep = depth + cursor.contentDepth > MAX_COLUMN_DEPTH;
     if (this.#restColumn === undefined || !(this.#full || tooDeep)) {
       this.unfit = true;
-      return;
+      return true;
     }
     const value = Buffer.from(cursor.bytes.subarray(start, cursor.pos)).toString();
-    this.rest += `${this.rest === '' ? '{' : ','}${JSON.stringify(path())}:${value}`;
+    this.rest.push({ path: path(), value });
+    return false;
   }
 
+  /** Appends `_rest`: an object of paths; a path inside lists has an array of all its values. */
   endRest(row: number): void {
+    const members = new Map<string, string[]>();
+    for (const { path, value } of this.rest) {
+      const values = members.get(path);
+      if (values !== undefined && isRepeated(path)) values.push(value);
+      else members.set(path, [value]);
+    }
+    const texts = [...members].map(([path, values]) => {
+      const value = isRepeated(path) ? `[${values.join(',')}]` : values[0]!;
+      return `${JSON.stringify(path)}:${value}`;
+    });
     this.#restColumn?.padTo(row);
-    this.#restColumn?.appendText(`${this.rest}}`);
+    this.#restColumn?.appendText(`{${texts.join(',')}}`);
   }
 }
+
+/** Does a source path lead through a list or map? */
+const isRepeated = (path: string) => /(?<!\\)[[{]/.test(path);
 
 /** How values at one place are taken. Each sink says false when the value doesn't fit, having appended nothing. */
 interface Place {
@@ -284,16 +299,17 @@ function readMember(state: DecoderState, place: Place, row: number): void {
   const { cursor } = state;
   const byte = cursor.peek();
   const start = cursor.pos;
-  const { unfit, rest } = state;
+  const { unfit } = state;
+  const rest = state.rest.length;
   if (readValue(state, place, byte) !== MISFIT) return;
   // Back to the value's start, as if it had not been looked into.
   state.unfit = unfit;
-  state.rest = rest;
+  state.rest.length = rest;
   for (let i = 0; i < columns.length; i++) columns[i]!.truncate(row);
   cursor.pos = start;
   if (place.json === undefined) {
-    state.unknown(() => place.path, place.depth);
-    if (state.unfit) state.misfits.push(variantPath(place.path, kindAt(place, cursor, start)));
+    const unfitNow = state.unknown(() => place.path, place.depth);
+    if (unfitNow) state.misfits.push(variantPath(place.path, kindAt(place, cursor, start)));
   } else if (cursor.skipValue()) place.json.append(cursor.bytes, start, cursor.pos);
 }
 
@@ -352,9 +368,7 @@ function readList(state: DecoderState, list: ListColumn, element: Place): boolea
     cursor.pos++;
   } else {
     do {
-      const result = readValue(state, element, cursor.peek());
-      if (result === MISFIT) return false;
-      if (result === NULL) list.element.appendNull();
+      if (!readItem(state, list.element, element)) return false;
     } while (cursor.more(CLOSE_BRACKET));
   }
   list.end();
@@ -371,11 +385,26 @@ function readMap(state: DecoderState, map: MapColumn, value: Place): boolean {
     do {
       cursor.key();
       (map.key as BytesColumn).append(cursor.text, cursor.textStart, cursor.textEnd);
-      const result = readValue(state, value, cursor.peek());
-      if (result === MISFIT) return false;
-      if (result === NULL) map.value.appendNull();
+      if (!readItem(state, map.value, value)) return false;
     } while (cursor.more(CLOSE_BRACE));
   }
   map.end();
+  return true;
+}
+
+/** One element or map value. What holds nothing ({} among numbers, say) is null; false when a value doesn't fit. */
+function readItem(state: DecoderState, column: Column, place: Place): boolean {
+  const { cursor } = state;
+  const { length } = column;
+  const byte = cursor.peek();
+  const start = cursor.pos;
+  const result = readValue(state, place, byte);
+  if (result === TAKEN) return true;
+  if (result === MISFIT) {
+    column.truncate(length);
+    cursor.pos = start;
+    if (cursor.skipValue()) return false;
+  }
+  column.appendNull();
   return true;
 }

@@ -398,7 +398,7 @@ function columnsOf(seen: Seen, path: string, given: Given): WantedColumn[] {
   let first = main === undefined && !KINDS.some((kind) => committed.has(variantPath(path, kind)));
   for (const kind of kinds) {
     // A list that can't be one column is text; so is one whose elements a committed list doesn't take.
-    const broken = kind === 'list' && (isList(main) || !isUniform(seen.element!));
+    const broken = kind === 'list' && !fitsList(seen, path, given);
     const as: JsonKind = broken ? 'json' : kind;
     const plain = first && as !== 'json' && as !== 'number';
     want(as, plain ? path : variantPath(path, as), !first);
@@ -410,7 +410,16 @@ function columnsOf(seen: Seen, path: string, given: Given): WantedColumn[] {
   return [...wanted.values()];
 }
 
-const isList = (type: IcebergType | undefined) => typeof type === 'object' && type.type === 'list';
+/** Can the lists seen go to the place's list column, committed or new? */
+function fitsList(seen: Seen, path: string, given: Given): boolean {
+  const types = [
+    given.committed.get(path)?.type,
+    given.committed.get(variantPath(path, 'list'))?.type,
+  ];
+  const list = types.find((type) => typeof type === 'object' && type.type === 'list');
+  if (list === undefined) return isUniform(seen.element!);
+  return takes(list, 'list', seen, { path, ...given });
+}
 
 function kindOf(type: IcebergType): JsonKind {
   if (typeof type !== 'string') return type.type === 'list' ? 'list' : 'struct';

@@ -39,7 +39,7 @@ export function pathTree(columns: TableColumns, bindings: Bindings): PathNode {
 }
 
 /** A step of a path: a field's name with its escapes, an element, a map's key or value, or a variant at the end. */
-const STEP = /\.?((?:[^\\.[{]|\\[\\.[{])+)|(\[\])|\{(key|value)\}|\\([a-z]+)$/gy;
+const STEP = /\.?((?:[^\\.[{]|\\[\\.[{@])+)|(\[\])|\{(key|value)\}|\\([a-z]+)$/gy;
 
 function place(root: PathNode, path: string, column: Column): void {
   let node = root;
@@ -52,13 +52,17 @@ function place(root: PathNode, path: string, column: Column): void {
       node.variants.set(step[4] as JsonKind, column);
       return;
     }
-    if (step[1] !== undefined) node = child(node.fields, step[1].replace(/\\(.)/g, '$1'), here);
+    if (step[1] !== undefined) node = child(node.fields, fieldName(step[1]), here);
     else if (step[2] !== undefined) node = node.element ??= newNode(here);
     else if (step[3] === 'key') node = node.key ??= newNode(here);
     else node = node.value ??= newNode(here);
   }
   node.column = column;
 }
+
+/** The inverse of `fieldPath`'s escapes. */
+const fieldName = (escaped: string) =>
+  escaped.replace(/\\(.)/g, (_, character: string) => (character === '@' ? '' : character));
 
 function child(fields: Map<string, PathNode>, name: string, path: string): PathNode {
   const found = fields.get(name);
