@@ -1,5 +1,5 @@
 // Translates the errors of Node and the operating system into codes, in this one place.
-import type { ErrorCode } from './error.ts';
+import type { ErrorCode } from './error-code.ts';
 
 const SYSTEM_CODES: Readonly<Record<string, ErrorCode>> = {
   ENOENT: 'not-found',

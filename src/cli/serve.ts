@@ -11,19 +11,29 @@ import { createLogger, type Logger } from '../base/log.ts';
 import { PrometheusMetrics } from '../base/metrics.ts';
 import { systemIds, systemPrng } from '../base/prng.ts';
 import { resolveSettings, type Values } from '../base/settings.ts';
+import { GroupCoordinator, groupHandlers } from '../broker/groups/index.ts';
 import { startBroker } from '../broker/index.ts';
 import { createCatalogServer, EmbeddedCatalog, Warehouse } from '../catalog/index.ts';
-import { registryRoutes, registryServerOptions, SchemaRegistry } from '../schema-registry/index.ts';
+import {
+  registryRoutes,
+  registryServerOptions,
+  registrySource,
+  SchemaRegistry,
+  type SchemaSource,
+} from '../schema-registry/index.ts';
 import { type OpenedLog, openLog } from '../storage/log/open-log.ts';
 import {
   type ObjectStore,
+  objectSettings,
   openObjectStore,
   probeConditionalWrites,
 } from '../storage/objects/index.ts';
+import { startTableTopics, type TableTopics, tableRoutes } from '../table-topic/index.ts';
 import { formatAddress } from './address.ts';
 import { portError, startHttp } from './http.ts';
 import type { ServeOptions } from './options.ts';
 import { serverSettings } from './settings.ts';
+import { tableTopicConfigs } from './table-configs.ts';
 
 export interface Floe {
   /** HOST:PORT of each face as bound. */
@@ -81,37 +91,59 @@ async function start(node: Node): Promise<Floe> {
     'log',
     await openLog({ ...node, dataDir: options.dataDir, store, logLevel: settings['log.level'] }),
   );
-  const warehouse = new Warehouse(store, 'warehouse/');
   const registry = new SchemaRegistry(opened.metadata.registry, settings);
+  const schemas = registrySource(registry);
+  const warehouse = new Warehouse(store, 'warehouse/');
   const catalog = new EmbeddedCatalog({ ...node, metadata: opened.metadata.catalog, warehouse });
+  const tables = lifecycle.add(
+    'table topics',
+    startTables(node, { opened, store, catalog, schemas }),
+  );
+  const kafka = await startKafka(node, { opened, store, schemas });
 
-  const kafka = await startKafka(node, { opened, store });
   const registryApp = fastify(registryServerOptions);
   registryRoutes(registryApp, registry);
-  const registryServer = lifecycle.add(
-    'schema registry',
-    await startHttp('--registry', registryApp, options.registry),
-  );
   const catalogApp = createCatalogServer({ catalog, s3: s3Access(settings), settings, logger });
-  const catalogServer = lifecycle.add(
-    'catalog',
-    await startHttp('--catalog', catalogApp, options.catalog),
-  );
-  const httpServer = lifecycle.add(
-    'http',
-    await startHttp('--http', operatorApp(node), options.http),
-  );
-  const addresses = {
+  const operator = operatorApp(node, { tables });
+  const faces = [
+    ['registry', registryApp],
+    ['catalog', catalogApp],
+    ['http', operator],
+  ] as const;
+  const addresses: Floe['addresses'] & Record<string, string> = {
     kafka,
-    registry: registryServer.address,
-    catalog: catalogServer.address,
-    http: httpServer.address,
+    registry: '',
+    catalog: '',
+    http: '',
   };
-  logger.info(
-    { ...addresses, dataDir: options.dataDir, storage: store.uri, clusterId: opened.clusterId },
-    'ready',
-  );
+  for (const [name, app] of faces) {
+    const server = lifecycle.add(name, await startHttp(`--${name}`, app, options[name]));
+    Object.assign(addresses, { [name]: server.address });
+  }
+  logger.info({ ...addresses, storage: store.uri, clusterId: opened.clusterId }, 'ready');
   return { addresses, stop: () => lifecycle.stop() };
+}
+
+interface TableParts {
+  readonly opened: OpenedLog;
+  readonly store: ObjectStore;
+  readonly catalog: EmbeddedCatalog;
+  readonly schemas: SchemaSource;
+}
+
+function startTables(node: Node, { opened, store, catalog, schemas }: TableParts): TableTopics {
+  const names = Object.keys(objectSettings) as (keyof typeof objectSettings)[];
+  const storeSettings = Object.fromEntries(names.map((name) => [name, node.settings[name]]));
+  return startTableTopics({
+    ...node,
+    log: opened.log,
+    directory: opened.directory,
+    metadata: opened.metadata,
+    catalog,
+    schemas,
+    warehouse: store,
+    threads: { storeUri: store.uri, storeSettings },
+  });
 }
 
 async function openStore(node: Node): Promise<ObjectStore> {
@@ -128,21 +160,31 @@ async function openStore(node: Node): Promise<ObjectStore> {
   return store;
 }
 
-async function startKafka(
-  node: Node,
-  { opened, store }: { opened: OpenedLog; store: ObjectStore },
-): Promise<string> {
+interface KafkaParts {
+  readonly opened: OpenedLog;
+  readonly store: ObjectStore;
+  readonly schemas: SchemaSource;
+}
+
+async function startKafka(node: Node, { opened, store, schemas }: KafkaParts): Promise<string> {
   const { options, settings, lifecycle } = node;
+  const { log, directory, metadata, clusterId } = opened;
+  const groups = lifecycle.add(
+    'groups',
+    await GroupCoordinator.load({ ...node, directory, metadata: metadata.groups }),
+  );
   try {
     const broker = await startBroker({
       ...node,
       listeners: [{ name: 'PLAINTEXT', ...options.kafka }],
-      log: opened.log,
-      directory: opened.directory,
-      metadata: opened.metadata,
-      clusterId: opened.clusterId,
+      log,
+      directory,
+      metadata,
+      clusterId,
       nodeId: settings['node.id'],
       logDirectory: store.uri,
+      topicConfigExtensions: [tableTopicConfigs({ directory, schemas })],
+      handlers: () => groupHandlers(groups),
     });
     lifecycle.add('broker', broker);
     return formatAddress({ host: options.kafka.host, port: broker.addresses[0]!.port });
@@ -163,8 +205,9 @@ function s3Access(settings: ServerSettings) {
 }
 
 /** SQL, tables, metrics, health. */
-function operatorApp({ metrics }: Node) {
+function operatorApp({ metrics }: Node, { tables }: { tables: TableTopics }) {
   const app = fastify();
+  tableRoutes(app, { tables });
   app.get('/healthz', async () => ({ status: 'ok' }));
   app.get('/metrics', async (_request, reply) =>
     reply.type('text/plain; version=0.0.4; charset=utf-8').send(await metrics.render()),

@@ -1,5 +1,6 @@
 // Every setting that `floe serve` takes, put together from the folders' own definitions.
 import { int, oneOf, type Settings } from '../base/settings.ts';
+import { groupSettings } from '../broker/groups/index.ts';
 import { brokerSettings } from '../broker/index.ts';
 import { catalogSettings } from '../catalog/index.ts';
 import { protocolSettings } from '../protocol/index.ts';
@@ -7,6 +8,7 @@ import { registrySettings } from '../schema-registry/index.ts';
 import { readSettings } from '../storage/log/read-settings.ts';
 import { logSettings } from '../storage/log/settings.ts';
 import { objectSettings } from '../storage/objects/index.ts';
+import { tableSettings } from '../table-topic/index.ts';
 
 const nodeSettings = {
   'node.id': int({
@@ -25,17 +27,21 @@ const nodeSettings = {
 export const settingsByArea = {
   Node: nodeSettings,
   Broker: { ...protocolSettings, ...brokerSettings },
+  'Consumer groups': groupSettings,
   Log: { ...logSettings, ...readSettings },
   'Object storage': objectSettings,
   'Schema registry': registrySettings,
   Catalog: catalogSettings,
+  'Table topics': tableSettings,
 } as const satisfies Record<string, Settings>;
 
 export const serverSettings = {
   ...settingsByArea.Node,
   ...settingsByArea.Broker,
+  ...settingsByArea['Consumer groups'],
   ...settingsByArea.Log,
   ...settingsByArea['Object storage'],
   ...settingsByArea['Schema registry'],
   ...settingsByArea.Catalog,
+  ...settingsByArea['Table topics'],
 } as const satisfies Settings;

@@ -192,8 +192,8 @@ async function committed(node: ChildNode, topic: string, rows: number): Promise<
   const deadline = performance.now() + 60_000;
   for (;;) {
     const response = await fetch(`http://${node.addresses.http}/v1/tables/${topic}`);
-    const status = (await response.json()) as { rowsCommitted?: number };
-    if ((status.rowsCommitted ?? 0) >= rows) return;
+    const status = (await response.json()) as { counters?: { rows: number } };
+    if ((status.counters?.rows ?? 0) >= rows) return;
     if (performance.now() > deadline)
       throw new Error(`${topic}: not committed in 60 s: ${JSON.stringify(status)}`);
     await new Promise((wait) => setTimeout(wait, 100));

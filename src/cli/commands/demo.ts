@@ -135,9 +135,9 @@ async function committed(http: string, rows: number): Promise<void> {
     const status = (await response.json()) as {
       state: string;
       reason?: string | null;
-      rowsCommitted: number;
+      counters: { rows: number };
     };
-    if (status.rowsCommitted >= rows) return;
+    if (status.counters.rows >= rows) return;
     if (status.state === 'suspended')
       throw new FloeError('invalid', `the table is suspended: ${status.reason}`);
     await new Promise((resolve) => setTimeout(resolve, 50));

@@ -1,22 +1,11 @@
 // floe tables list | status | pause | resume | commit
 import { Command } from 'commander';
+import type { TableStatus } from '../../table-topic/index.ts';
 import { call, HTTP_SERVER } from '../http-client.ts';
 import { textTable } from '../text-table.ts';
 
 interface ServerOption {
   readonly server: string;
-}
-
-/** What `/v1/tables` says of one table (table-topic/status.ts). */
-interface TableStatus {
-  readonly topic: string;
-  readonly table: string;
-  readonly state: string;
-  readonly reason?: string | null;
-  readonly lagRecords: number;
-  readonly lagSeconds: number;
-  readonly rowsCommitted: number;
-  readonly deadLetters: number;
 }
 
 export function tablesCommand(): Command {
@@ -61,8 +50,8 @@ async function listTables({ server }: ServerOption): Promise<void> {
     t.table,
     t.state,
     t.lagRecords,
-    t.rowsCommitted,
-    t.deadLetters,
+    t.counters.rows,
+    t.counters.deadLetters,
     t.reason,
   ]);
   process.stdout.write(
