@@ -33,7 +33,7 @@ export function readBitmap64(bytes: Uint8Array): Float64Array {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length < 8) throw corrupt('a bitmap has a count');
   const count = view.getBigUint64(0, true);
-  if (count > BigInt(bytes.length / 4)) throw corrupt(`${count} bitmaps in fewer bytes`);
+  if (count > BigInt(bytes.length >> 2)) throw corrupt(`${count} bitmaps in fewer bytes`);
   const parts: { readonly high: number; readonly low: Uint32Array }[] = [];
   let at = 8;
   let total = 0;

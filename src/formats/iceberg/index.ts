@@ -9,6 +9,7 @@
 // Schemas:     findField(schema, 'a.b' | id), assignFreshIds, isPromotionAllowed, sameType; a catalog may assign other
 //              ids than asked for: take them from the table it returns (T10).
 export * from './commit.ts';
+export { readDeletionVector } from './deletion-vector.ts';
 export * from './history.ts';
 export * from './json.ts';
 export {

@@ -112,8 +112,9 @@ export function partitionPath(
     .join('/');
 }
 
-/** As a URL query encodes, which is what other writers do; dots stay, slashes never appear. */
-const pathText = (value: string) => encodeURIComponent(value).replaceAll('%20', '+');
+/** As a URL query encodes, which is what other writers do; slashes and wildcards never appear. */
+const pathText = (value: string) =>
+  encodeURIComponent(value).replaceAll('%20', '+').replaceAll('*', '%2A');
 
 /** A text that is equal exactly for equal tuples (as Map key). */
 export function partitionKey(specId: number, partition: readonly PartitionValue[]): string {

@@ -20,14 +20,34 @@ export async function manifestsOf(
   snapshot: Snapshot | undefined,
 ): Promise<ManifestFile[]> {
   if (snapshot === undefined) return [];
-  const location = snapshot['manifest-list'];
-  if (location === undefined) {
-    throw new FloeError(
-      'unsupported',
-      `snapshot ${snapshot['snapshot-id']} lists its manifests inline, as early v1 tables did`,
-    );
-  }
+  const location: string | undefined = snapshot['manifest-list'];
+  if (location === undefined) return inlineManifests(snapshot);
   return readManifestList(await io.read(location));
+}
+
+/** Early v1 writers listed manifest paths in the snapshot itself; what a list would tell is not known then. */
+function inlineManifests(snapshot: Snapshot): ManifestFile[] {
+  const { manifests } = snapshot as unknown as { readonly manifests?: unknown };
+  if (!Array.isArray(manifests)) {
+    const id = snapshot['snapshot-id'];
+    throw new FloeError('corrupt', `snapshot ${id} has neither a manifest list nor manifests`);
+  }
+  return manifests.map((path) => ({
+    manifestPath: String(path),
+    manifestLength: 0,
+    partitionSpecId: 0,
+    content: 0,
+    sequenceNumber: 0,
+    minSequenceNumber: 0,
+    addedSnapshotId: snapshot['snapshot-id'],
+    addedFilesCount: undefined,
+    existingFilesCount: undefined,
+    deletedFilesCount: undefined,
+    addedRowsCount: undefined,
+    existingRowsCount: undefined,
+    deletedRowsCount: undefined,
+    partitions: undefined,
+  }));
 }
 
 /** The entries of each manifest, in the same order. */
