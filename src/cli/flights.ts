@@ -1,7 +1,9 @@
 // Real input for the demo and the benchmarks: three million flights of the npm package vega-datasets, as plain values.
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
+import { FloeError } from '../base/error.ts';
 
 export interface Flight {
   /** Milliseconds since the epoch. */
@@ -25,10 +27,16 @@ export const FLIGHT_SCHEMA = JSON.stringify({
   ],
 });
 
-/** Where the Parquet file lies. */
+/** Where the Parquet file lies. The package exports its scripts only, so the folder is looked up. */
 export function flightsFile(): string {
-  const entry = createRequire(import.meta.url).resolve('vega-datasets/package.json');
-  return join(dirname(entry), 'data', 'flights-3m.parquet');
+  const folders = createRequire(import.meta.url).resolve.paths('vega-datasets') ?? [];
+  const paths = folders.map((folder) =>
+    join(folder, 'vega-datasets', 'data', 'flights-3m.parquet'),
+  );
+  const found = paths.find((path) => existsSync(path));
+  if (found === undefined)
+    throw new FloeError('not-found', 'the package vega-datasets is not installed: npm ci');
+  return found;
 }
 
 /** The first `rows` flights in arrays of at most `batch`. */
