@@ -4,6 +4,7 @@
 // partitions and producers are brought up to date by `checkpoint`, in slices; a restart replays the flush rows since.
 import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
+import type { BatchColumns } from '../batch-columns.ts';
 import { type Decision, decide, type LogState, type PartitionTail } from '../decide.ts';
 import {
   eachProducerBatch,
@@ -122,7 +123,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       const draft = new Draft(this.#partitions, this.#ages);
       let number = this.#lastCommit;
       const committed = flushes.map((flush) => {
-        const known = this.#recall(flush);
+        const known = this.recall(flush.flushId, flush.batches);
         if (known !== undefined) return known;
         number += 1;
         return this.#commitOne(draft, flush, number);
@@ -135,13 +136,14 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
     });
   }
 
-  #recall(flush: FlushCommit): CommittedFlush | undefined {
+  /** The outcome of a flush that was committed under this id, if any. */
+  recall(flushId: Uint8Array, batches: BatchColumns): CommittedFlush | undefined {
     const row = this.#db
       .prepare(
         `SELECT commit_number, object_id, packed_index, exceptions, key, generation
         FROM flushes JOIN log_objects USING (object_id) WHERE flush_id = ?`,
       )
-      .get(flush.flushId);
+      .get(flushId);
     if (row === undefined) return undefined;
     const index = row['packed_index'] as Uint8Array;
     return {
@@ -151,7 +153,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       generation: Number(row['generation']),
       fresh: false,
       index,
-      ...recallOutcome(flush.batches, openIndex(index), (row['exceptions'] ?? EMPTY) as Uint8Array),
+      ...recallOutcome(batches, openIndex(index), (row['exceptions'] ?? EMPTY) as Uint8Array),
     };
   }
 

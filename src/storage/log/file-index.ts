@@ -9,22 +9,37 @@ import {
 } from '../../metadata/packed-index.ts';
 import { BLOCK_HEADER_BYTES } from './wal-format.ts';
 
-export class FileIndex {
+/** The file as the metadata store knows it. */
+export interface IndexedFile {
   readonly objectId: number;
+  readonly key: string;
+  readonly generation: number;
+}
+
+export class FileIndex {
+  readonly file: IndexedFile;
   readonly #indexes: PackedIndex[] = [];
+  #end = 0;
   /** Latest commit per partition. */
   readonly #commits = new Map<number, number>();
 
-  constructor(objectId: number) {
-    this.objectId = objectId;
+  constructor(file: IndexedFile) {
+    this.file = file;
+  }
+
+  /** Position after the last accepted byte: where the footer goes. What lies beyond was never committed. */
+  get end(): number {
+    return this.#end;
   }
 
   /** Adds a flush; in commit order. */
   add(packed: Uint8Array, commitNumber: number): void {
     const index = openIndex(packed);
     this.#indexes.push(index);
-    for (let n = 0; n < index.count; n += 1)
+    for (let n = 0; n < index.count; n += 1) {
       this.#commits.set(index.partitionIds[n]!, commitNumber);
+      this.#end = Math.max(this.#end, index.positions[n]! + index.lengths[n]!);
+    }
   }
 
   /** One index of all entries. Offsets ascend with flushes, so a counting sort by partition is all it takes. */

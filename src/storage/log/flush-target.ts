@@ -45,6 +45,7 @@ export async function submitUntilKnown(
     } catch (caught) {
       if (!isFloeError(caught, 'timeout')) throw caught;
       await clock.sleep(pauseMs);
+      request = { ...request, again: true };
     }
   }
 }

@@ -46,6 +46,11 @@ export interface FrontLogOptions {
   readonly inFlightBytes: number;
 }
 
+interface Flight {
+  readonly flush: OpenFlush;
+  outcome: (() => void) | undefined;
+}
+
 export class FrontLog implements Log {
   readonly #options: FrontLogOptions;
   readonly #tail: TailCache;
@@ -58,6 +63,8 @@ export class FrontLog implements Log {
   /** Full flushes that wait for their turn. */
   #ready: OpenFlush[] = [];
   #inFlight = 0;
+  /** Sent flushes in order, until their outcomes are taken. */
+  readonly #flights: Flight[] = [];
   #inFlightBytes = 0;
   #lastAppendMs = 0;
   #lastFlushMs = 0;
@@ -192,20 +199,33 @@ export class FrontLog implements Log {
   #send(flush: OpenFlush): void {
     this.#inFlight += 1;
     this.#lastFlushMs = this.#options.clock.monotonic();
+    const flight: Flight = { flush, outcome: undefined };
+    this.#flights.push(flight);
+    const landed = (outcome: () => void) => {
+      flight.outcome = outcome;
+      this.#land();
+    };
     void this.#options.target.flush(flush, this.#flushIds()).then(
-      (flushed) => this.#finished(flush, () => this.#committed(flush, flushed)),
-      (caught) => this.#finished(flush, () => this.#failed(flush, caught)),
+      (flushed) => landed(() => this.#committed(flush, flushed)),
+      (caught) => landed(() => this.#failed(flush, caught)),
     );
   }
 
-  /** The next flush leaves before this one's outcome is worked on: the sequencer needn't wait for us. */
-  #finished(flush: OpenFlush, outcome: () => void): void {
-    this.#inFlight -= 1;
-    this.#pump();
-    const congested = this.congested;
-    this.#inFlightBytes -= flush.bytes;
-    outcome();
-    if (congested && !this.congested) for (const action of this.#onRelief.splice(0)) action();
+  /**
+   * Takes outcomes in the order of sending, which is that of commits: when the reply of one was lost and must be asked
+   * again, its successors wait, or their records would be visible behind a hole (L3, L4).
+   */
+  #land(): void {
+    while (this.#flights[0]?.outcome !== undefined) {
+      const { flush, outcome } = this.#flights.shift()!;
+      this.#inFlight -= 1;
+      // The next flush leaves before this outcome is worked on: the sequencer needn't wait for us.
+      this.#pump();
+      const congested = this.congested;
+      this.#inFlightBytes -= flush.bytes;
+      outcome!();
+      if (congested && !this.congested) for (const action of this.#onRelief.splice(0)) action();
+    }
     if (this.#inFlight === 0 && this.#ready.length === 0 && this.#open === undefined)
       this.#idle?.();
   }

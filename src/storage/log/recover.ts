@@ -3,15 +3,16 @@
 // L11: what is committed must exist on disk; a committed flush whose blocks aren't there is damage, reported by name.
 import { FloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
-import { openIndex, type PackedIndex } from '../../metadata/packed-index.ts';
-import type { KnownFile, SqliteLog } from '../../metadata/sqlite/log.ts';
+import type { SqliteLog } from '../../metadata/sqlite/log.ts';
 import { FileIndex } from './file-index.ts';
+import type { Sealer } from './seal.ts';
 import type { WalFiles } from './wal-file.ts';
-import { BLOCK_HEADER_BYTES, buildFooter, checkBlock, clusterTag } from './wal-format.ts';
+import { BLOCK_HEADER_BYTES, checkBlock, clusterTag } from './wal-format.ts';
 
 export interface RecoverOptions {
   readonly log: SqliteLog;
   readonly wal: WalFiles;
+  readonly sealer: Sealer;
   readonly clusterId: string;
   readonly logger: Logger;
 }
@@ -24,54 +25,38 @@ export interface Recovered {
 }
 
 export function recoverFiles(options: RecoverOptions): Recovered {
-  const { log, wal, logger } = options;
-  const known = new Map(log.files().map((file) => [file.key, file]));
+  const { log, wal, sealer, logger } = options;
+  const known = log.files();
+  const open = known.filter((file) => file.state === 'open');
   const damaged: string[] = [];
-  let sealed = 0;
-  for (const file of known.values()) {
-    if (file.state !== 'open') continue;
+  // In the order in which they were filled; see seal.ts.
+  for (const file of open.toSorted((a, b) => a.generation - b.generation)) {
+    const index = new FileIndex(file);
+    for (const flush of log.flushesOf(file.objectId)) index.add(flush.index, flush.commitNumber);
     try {
-      sealFile(options, file);
-      sealed += 1;
+      checkNewest(options, index);
     } catch (caught) {
       damaged.push(file.key);
       const error = FloeError.from(caught, file.key).message;
       logger.error({ file: file.key, error }, 'L11: a committed flush is damaged on disk');
     }
+    sealer.add(index);
   }
-  const strays = wal.names().filter((key) => !known.has(key));
+  const keys = new Set(known.map((file) => file.key));
+  const strays = wal.names().filter((key) => !keys.has(key));
   for (const key of strays) wal.retire(key);
-  return { sealed, retired: strays.length, damaged };
-}
-
-function sealFile({ log, wal, clusterId }: RecoverOptions, file: KnownFile): void {
-  const index = new FileIndex(file.objectId);
-  let end = 0;
-  for (const flush of log.flushesOf(file.objectId)) {
-    index.add(flush.index, flush.commitNumber);
-    const { count, positions, lengths } = openIndex(flush.index);
-    for (let n = 0; n < count; n += 1) end = Math.max(end, positions[n]! + lengths[n]!);
-  }
-  const tag = clusterTag(clusterId);
-  const { generation } = file;
-  const merged = index.merge();
-  checkNewest(wal, file, { merged, tag });
-  const footer = buildFooter(end, merged.bytes, { clusterId: tag, generation });
-  const { bytes } = wal.sealOld(file.key, end, footer);
-  log.sealNow({ objectId: file.objectId, bytes, entries: index.entries(merged, end) });
+  return { sealed: open.length - sealer.waiting, retired: strays.length, damaged };
 }
 
 /** Blocks looked at per file: what a lying disk loses is what was written last. */
 const CHECKED_BLOCKS = 256;
 
-function checkNewest(
-  wal: WalFiles,
-  { key, generation }: KnownFile,
-  { merged, tag }: { readonly merged: PackedIndex; readonly tag: Uint8Array },
-): void {
+function checkNewest({ wal, clusterId }: RecoverOptions, index: FileIndex): void {
+  const { key, generation } = index.file;
+  const tag = clusterTag(clusterId);
+  const { count, blockPositions, partitionIds } = index.merge();
   const partitionOf = new Map<number, number>();
-  for (let n = 0; n < merged.count; n += 1)
-    partitionOf.set(merged.blockPositions[n]!, merged.partitionIds[n]!);
+  for (let n = 0; n < count; n += 1) partitionOf.set(blockPositions[n]!, partitionIds[n]!);
   const newest = [...partitionOf.keys()].sort((a, b) => b - a).slice(0, CHECKED_BLOCKS);
   for (const position of newest) {
     const header = wal.read(key, position, BLOCK_HEADER_BYTES);

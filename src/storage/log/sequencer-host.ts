@@ -6,6 +6,7 @@ import type { SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import type { Disk } from './disk.ts';
 import { DiskSpace } from './disk-space.ts';
 import { recoverFiles } from './recover.ts';
+import { Sealer } from './seal.ts';
 import { Sequencer } from './sequencer.ts';
 import type { SlabPool } from './slab.ts';
 import { Upkeep } from './upkeep.ts';
@@ -47,15 +48,7 @@ export function startSequencer(options: SequencerHostOptions): SequencerHost {
   const { settings, metadata, slabs, clock, logger, disk } = options;
   const { clusterId } = settings;
   const local = disk === undefined ? undefined : startLocal(options, disk);
-  const sequencer = new Sequencer({
-    metadata,
-    clusterId,
-    slabs,
-    clock,
-    logger,
-    ...local,
-    ...pickSealed(options),
-  });
+  const sequencer = new Sequencer({ metadata, clusterId, slabs, clock, logger, ...local });
   const retryHorizonMs = disk === undefined ? RETRY_HORIZON_MS : 0;
   const { producerExpirationMs } = settings;
   const upkeep = new Upkeep({ metadata, clock, logger, producerExpirationMs, retryHorizonMs });
@@ -70,9 +63,11 @@ export function startSequencer(options: SequencerHostOptions): SequencerHost {
   };
 }
 
-function startLocal({ settings, metadata, clock, logger }: SequencerHostOptions, disk: Disk) {
+function startLocal(options: SequencerHostOptions, disk: Disk) {
+  const { settings, metadata, clock, logger, onSealed } = options;
   const { clusterId, fileBytes, extendBytes, recycleFiles, reserveBytes, ballastBytes } = settings;
-  const firstNumber = Math.max(0, ...metadata.log.files().map((file) => file.generation)) + 1;
+  const { log } = metadata;
+  const firstNumber = Math.max(0, ...log.files().map((file) => file.generation)) + 1;
   const wal = new WalFiles({
     disk,
     clusterId,
@@ -82,19 +77,11 @@ function startLocal({ settings, metadata, clock, logger }: SequencerHostOptions,
     firstNumber,
     logger,
   });
-  const recovered = recoverFiles({ log: metadata.log, wal, clusterId, logger });
+  const sealed = onSealed === undefined ? {} : { onSealed };
+  const sealer = new Sealer({ log, wal, clusterId, logger, ...sealed });
+  const recovered = recoverFiles({ log, wal, sealer, clusterId, logger });
   logger.info({ ...recovered, damaged: recovered.damaged.length }, 'write-ahead files recovered');
-  const space = new DiskSpace({
-    disk,
-    clock,
-    logger,
-    reserveBytes,
-    ballastBytes,
-    release: () => wal.dropFree(),
-  });
-  return { wal, space };
-}
-
-function pickSealed({ onSealed }: SequencerHostOptions) {
-  return onSealed === undefined ? {} : { onSealed };
+  const release = () => wal.dropFree();
+  const space = new DiskSpace({ disk, clock, logger, reserveBytes, ballastBytes, release });
+  return { wal, sealer, space };
 }

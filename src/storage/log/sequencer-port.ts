@@ -19,6 +19,8 @@ export interface FlushRequest {
   readonly slab: number;
   /** Already durable in this object, positions filled in; undefined: the sequencer writes the local WAL. */
   readonly object?: FlushObject;
+  /** Asked before, and the reply was lost: the flush id is looked up before anything is written. */
+  readonly again?: boolean;
 }
 
 /** What became of it. Element n is batch n. */

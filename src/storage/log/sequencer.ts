@@ -12,6 +12,7 @@ import type { SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import type { DiskSpace } from './disk-space.ts';
 import { FileIndex } from './file-index.ts';
 import { layoutFlush } from './layout.ts';
+import type { Sealer } from './seal.ts';
 import {
   columnsOf,
   type FlushReply,
@@ -20,7 +21,7 @@ import {
 } from './sequencer-port.ts';
 import type { SlabPool } from './slab.ts';
 import type { WalFiles } from './wal-file.ts';
-import { buildFooter, clusterTag } from './wal-format.ts';
+import { clusterTag } from './wal-format.ts';
 
 export interface SequencerOptions {
   readonly metadata: SqliteMetadata;
@@ -31,8 +32,7 @@ export interface SequencerOptions {
   /** Local WAL; undefined when flushes arrive durable. */
   readonly wal?: WalFiles;
   readonly space?: DiskSpace;
-  /** Told after an object's flush rows gave way to entries. */
-  readonly onSealed?: (objectId: number) => void;
+  readonly sealer?: Sealer;
 }
 
 interface Waiting {
@@ -83,11 +83,23 @@ export class Sequencer implements SequencerPort {
   }
 
   #drain(): void {
-    const group = this.#admit(this.#queue.splice(0, MAX_GROUP));
+    const taken = this.#queue.splice(0, MAX_GROUP);
+    const group = this.#admit(taken.filter((waiting) => !this.#recall(waiting)));
     if (group.length > 0) this.#process(group);
     this.#sealWhenFull();
     this.#scheduled = this.#queue.length > 0;
     if (this.#scheduled) setImmediate(() => this.#drain());
+  }
+
+  /** A retry after a lost reply: the first outcome, if there was one, before anything is written again. */
+  #recall(waiting: Waiting): boolean {
+    if (waiting.request.again !== true) return false;
+    const { request, batches } = waiting;
+    const known = this.#options.metadata.log.recall(request.flushId, batches);
+    if (known === undefined) return false;
+    const order = groupByPartition(batches);
+    this.#reply({ waiting, order }, known, this.#options.clock.now());
+    return true;
   }
 
   /** Refuses what would fill the disk, before a byte of it is written. */
@@ -108,8 +120,7 @@ export class Sequencer implements SequencerPort {
     } catch (caught) {
       if (caught instanceof Error && caught.name === 'AssertionError') throw caught;
       this.#options.logger.warn({ error: String(caught), flushes: group.length }, 'flush failed');
-      this.#options.wal?.abandon(caught);
-      this.#fileIndex = undefined;
+      this.#abandon(caught);
       this.#retry(group, caught);
     }
   }
@@ -123,8 +134,7 @@ export class Sequencer implements SequencerPort {
       } catch (caught) {
         const error = sqliteError(caught, 'flush');
         if (error.code === 'exhausted') this.#options.space?.ranOut();
-        this.#options.wal?.abandon(caught);
-        this.#fileIndex = undefined;
+        this.#abandon(caught);
         waiting.reject(error);
       }
     }
@@ -174,9 +184,18 @@ export class Sequencer implements SequencerPort {
 
   #answer({ waiting, order, object }: Durable, flush: CommittedFlush, committedMs: number): void {
     if (object.kind === 'file' && flush.fresh) {
-      this.#fileIndex ??= new FileIndex(flush.objectId);
+      const { key, generation } = object;
+      this.#fileIndex ??= new FileIndex({ objectId: flush.objectId, key, generation });
       this.#fileIndex.add(flush.index, flush.commitNumber);
     }
+    this.#reply({ waiting, order }, flush, committedMs);
+  }
+
+  #reply(
+    { waiting, order }: Pick<Durable, 'waiting' | 'order'>,
+    flush: CommittedFlush,
+    committedMs: number,
+  ): void {
     const { commitNumber, objectId, errorCodes, baseOffsets, duplicates, index } = flush;
     waiting.resolve({
       commitNumber,
@@ -193,30 +212,26 @@ export class Sequencer implements SequencerPort {
     });
   }
 
+  /** Gives the current file up; what was committed in it is sealed. */
+  #abandon(caught: unknown): void {
+    this.#options.wal?.abandon(caught);
+    this.#sealFile();
+  }
+
   #sealWhenFull(): void {
     if (this.#options.wal?.full === true) this.seal();
   }
 
-  /** Ends the current file. A failure leaves its flush rows as its index: it is sealed at the next start. */
+  /** Ends the current file; the next flush opens another. */
   seal(): void {
-    const { wal, metadata, logger } = this.#options;
-    const fileIndex = this.#fileIndex;
+    this.#options.wal?.finish();
+    this.#sealFile();
+  }
+
+  #sealFile(): void {
+    const index = this.#fileIndex;
     this.#fileIndex = undefined;
-    if (wal === undefined || fileIndex === undefined) return;
-    try {
-      const merged = fileIndex.merge();
-      let position = 0;
-      const { bytes } = wal.seal((at, generation) => {
-        position = at;
-        return buildFooter(at, merged.bytes, { clusterId: this.#tag, generation });
-      });
-      const entries = fileIndex.entries(merged, position);
-      metadata.log.sealNow({ objectId: fileIndex.objectId, bytes, entries });
-      this.#options.onSealed?.(fileIndex.objectId);
-    } catch (caught) {
-      logger.warn({ error: String(caught) }, 'sealing failed: the file keeps its flush rows');
-      wal.abandon(caught);
-    }
+    if (index !== undefined) this.#options.sealer?.add(index);
   }
 
   /** Stops after what is queued. */
@@ -224,6 +239,6 @@ export class Sequencer implements SequencerPort {
     while (this.#scheduled) await new Promise((resolve) => setImmediate(resolve));
     const stopped = new FloeError('cancelled', 'the sequencer has stopped');
     for (const waiting of this.#queue.splice(0)) waiting.reject(stopped);
-    this.#options.wal?.close();
+    this.#options.wal?.finish();
   }
 }

@@ -12,6 +12,8 @@ export interface ItemOptions {
   readonly epoch?: number;
   readonly sequence?: number;
   readonly maxTimestamp?: number;
+  /** Written big-endian into the first four bytes of the records section. */
+  readonly id?: number;
 }
 
 /** A batch with an intact header and CRC around opaque record bytes. */
@@ -22,6 +24,8 @@ export function testItem(options: ItemOptions): AppendItem {
   const baseSequence = options.sequence ?? -1;
   const maxTimestamp = options.maxTimestamp ?? -1;
   const bytes = new Uint8Array(BATCH_HEADER_BYTES + (options.bytes ?? 40)).fill(options.fill ?? 7);
+  if (options.id !== undefined)
+    new DataView(bytes.buffer).setUint32(BATCH_HEADER_BYTES, options.id);
   writeBatchHeader(bytes, {
     baseOffset: 0,
     leaderEpoch: -1,

@@ -119,23 +119,28 @@ export class WalFiles {
     quietly(() => current.file.close());
   }
 
-  /** Ends the current file with `footer`, durably, and closes it. The next flush opens another. */
-  seal(buildFooter: (position: number, generation: number) => Uint8Array): { bytes: number } {
-    const current = this.#current;
-    assert(current !== undefined, 'a file is open when it is sealed');
-    const footer = buildFooter(current.position, current.number);
-    const bytes = finishFile(current.file, current.position, footer);
-    this.#syncs += 1;
-    current.file.close();
+  /** Takes no more flushes into the current file; the next one opens another. */
+  finish(): void {
+    this.#current?.file.close();
     this.#current = undefined;
-    return { bytes };
   }
 
-  /** Seals a file of an earlier life after its last committed byte; a torn tail beyond it vanishes. */
-  sealOld(key: string, position: number, footer: Uint8Array): { bytes: number } {
-    const file = this.#disk.open(key, 'existing');
+  /**
+   * Ends a finished or abandoned file durably with `footer` at `position`; whatever lay there vanishes.
+   * A file that is missing is made anew, so that its index exists where its bytes are lost.
+   * @returns its size. @throws the system's error.
+   */
+  seal(key: string, position: number, footer: Uint8Array): number {
+    const exists = this.names().includes(key);
+    const file = this.#disk.open(key, exists ? 'existing' : 'create');
     try {
-      return { bytes: finishFile(file, position, footer) };
+      file.pwritev([footer], position);
+      const bytes = position + footer.length;
+      file.truncate(bytes);
+      file.fdatasync();
+      this.#syncs += 1;
+      if (!exists) this.#disk.syncDirectory(this.#directory);
+      return bytes;
     } finally {
       file.close();
     }
@@ -169,11 +174,6 @@ export class WalFiles {
     for (const name of this.#free.splice(0)) this.#disk.unlink(name);
   }
 
-  close(): void {
-    this.#current?.file.close();
-    this.#current = undefined;
-  }
-
   #trimFree(): void {
     for (const name of this.#free.splice(this.#options.recycleFiles)) this.#disk.unlink(name);
   }
@@ -200,14 +200,6 @@ export class WalFiles {
     current.file.pwritev(zeros, from);
     current.size = from + extendBytes;
   }
-}
-
-function finishFile(file: DiskFile, position: number, footer: Uint8Array): number {
-  file.pwritev([footer], position);
-  const bytes = position + footer.length;
-  file.truncate(bytes);
-  file.fdatasync();
-  return bytes;
 }
 
 function numberOf(key: string): number {

@@ -1,0 +1,50 @@
+// Compares what clients were told with what the log holds, once faults have ended: the invariants by name.
+import type { SentBatch, Workload } from './workload.ts';
+import type { World } from './world.ts';
+
+/** Reads every partition from its log start to its end. @throws Error naming the invariant that is broken. */
+export async function audit(world: World, workload: Workload): Promise<void> {
+  const found = new Map<number, string[]>();
+  for (const partitionId of workload.partitionIds) {
+    const marks = world.node.log.watermarks(partitionId);
+    if (marks === undefined) throw new Error(`L1: partition ${partitionId} is gone`);
+    await checkMetadata(world, partitionId, marks.highWatermark);
+    for (let offset = marks.logStartOffset; offset < marks.highWatermark; ) {
+      const next = await workload.readFrom(partitionId, offset, 10_000);
+      if (next <= offset)
+        throw new Error(`L4: partition ${partitionId} does not read on at ${offset}`);
+      offset = next;
+    }
+    for (const [key, id] of workload.seen) {
+      if (key.startsWith(`${partitionId}@`)) found.set(id, [...(found.get(id) ?? []), key]);
+    }
+  }
+  for (const batch of workload.batches.values()) {
+    if (workload.deletedPartitions.has(batch.partitionId)) continue;
+    const { logStartOffset } = world.node.log.watermarks(batch.partitionId)!;
+    checkBatch(batch, found.get(batch.id) ?? [], logStartOffset);
+  }
+}
+
+/** Memory and metadata agree. */
+async function checkMetadata(world: World, partitionId: number, end: number): Promise<void> {
+  const [stored] = await world.metadata.log.partitions([partitionId]);
+  if (stored?.highWatermark !== end)
+    throw new Error(
+      `L4: partition ${partitionId} ends at ${end}, in the metadata at ${stored?.highWatermark}`,
+    );
+}
+
+function checkBatch(batch: SentBatch, places: readonly string[], logStartOffset: number): void {
+  const what = `batch ${batch.id} of producer ${batch.producerId}`;
+  if (places.length > 1)
+    throw new Error(`L5: ${what} is in the log ${places.length} times: ${places}`);
+  const expected = `${batch.partitionId}@${batch.offset}`;
+  const expired = batch.offset < logStartOffset;
+  if (batch.state === 'acked' && !expired && places[0] !== expected)
+    throw new Error(`L1: ${what} was acked at ${expected} and is at ${places[0] ?? 'no place'}`);
+  if (batch.state === 'acked' && places.length === 1 && places[0] !== expected)
+    throw new Error(`L2: ${what} was acked at ${expected} and was read at ${places[0]}`);
+  if (batch.state === 'refused' && batch.sends === 1 && places.length > 0)
+    throw new Error(`L9: ${what} was refused for good and is at ${places[0]}`);
+}

@@ -1,0 +1,136 @@
+// One seeded run: clients act, faults come and go, the node dies now and then; in the end faults stop, everything must
+// come to rest within a bound (L8), and the auditor looks, before and after one more crash (L11).
+import { audit } from './auditor.ts';
+import { Workload } from './workload.ts';
+import { type Mode, World } from './world.ts';
+
+export interface Outcome {
+  readonly seed: number;
+  /** Equal for equal seeds. */
+  readonly fingerprint: string;
+  readonly lives: number;
+  readonly commits: number;
+  readonly batches: number;
+  readonly acked: number;
+}
+
+const STEPS = 120;
+/** Simulated milliseconds in which everything must end once faults have. */
+const REST_MS = 20_000;
+
+/** @throws Error naming the broken invariant; the message carries the seed. */
+export async function simulate(seed: number, mode: Mode): Promise<Outcome> {
+  const world = new World(seed, mode);
+  const workload = new Workload(world);
+  try {
+    await world.start();
+    await createTopic(world, workload, 'first');
+    for (let step = 0; step < STEPS; step += 1) await oneStep(world, workload, step);
+    await endFaults(world, workload);
+    await audit(world, workload);
+    await restart(world, workload);
+    await audit(world, workload);
+  } catch (cause) {
+    throw new Error(`seed ${seed} (${mode}): ${cause instanceof Error ? cause.message : cause}`, {
+      cause,
+    });
+  }
+  const acked = [...workload.batches.values()].filter((batch) => batch.state === 'acked').length;
+  const { lives, commits } = world;
+  const fingerprint = hash(workload.trace);
+  return { seed, fingerprint, lives, commits, batches: workload.batches.size, acked };
+}
+
+async function createTopic(world: World, workload: Workload, name: string): Promise<void> {
+  const topic = await world.node.directory.create({
+    topicId: world.ids.uuid(),
+    name,
+    partitionCount: 2,
+    config: {},
+    nowMs: world.clock.now(),
+  });
+  await workload.addPartitions(topic.partitions);
+}
+
+async function oneStep(world: World, workload: Workload, step: number): Promise<void> {
+  const { prng, disk } = world;
+  if (prng.next() < 0.1) setFaults(world);
+  if (prng.next() < 0.06) disk.crashAfter(prng.int(40));
+  if (step === 40) await createTopic(world, workload, 'second').catch(ignoreWhenDead(world));
+  if (step === 80) await deleteTopic(world, workload).catch(ignoreWhenDead(world));
+  for (let n = prng.int(5); n >= 0 && !world.dead; n -= 1) workload.act();
+  await world.settle(2);
+  await world.clock.advance(prng.int(60));
+  if (world.dead || prng.next() < 0.01) await restart(world, workload);
+}
+
+function ignoreWhenDead(world: World) {
+  return (caught: unknown) => {
+    if (!world.dead) throw caught;
+  };
+}
+
+async function deleteTopic(world: World, workload: Workload): Promise<void> {
+  const topic = world.node.directory.byName('first')!;
+  await world.node.directory.delete(topic.topicId);
+  for (const partitionId of topic.partitions) workload.deletedPartitions.add(partitionId);
+}
+
+function setFaults(world: World): void {
+  const { prng, disk } = world;
+  const some = (chance: number, size: number) => (prng.next() < chance ? prng.next() * size : 0);
+  disk.faults = { sync: some(0.3, 0.3), write: some(0.3, 0.3) };
+  disk.room = prng.next() < 0.1 ? prng.int(20_000) : Infinity;
+  world.loseReply = some(0.4, 0.5);
+  world.storeFaults = {
+    refuse: some(0.4, 0.8),
+    loseReply: some(0.4, 0.5),
+    late: some(0.4, 0.5),
+    lateMs: 3_000,
+    delayMs: some(0.5, 600),
+  };
+}
+
+/** Crash and restart; a start may itself meet faults, and is tried again until one succeeds. */
+async function restart(world: World, workload: Workload): Promise<void> {
+  for (;;) {
+    workload.forget();
+    try {
+      await world.crash();
+      return;
+    } catch (caught) {
+      const passing = world.dead || /EIO|ENOSPC|injected/.test(String(caught));
+      if (!passing) throw caught;
+      world.disk.faults = { sync: 0, write: 0 };
+      world.disk.room = Infinity;
+    }
+  }
+}
+
+async function endFaults(world: World, workload: Workload): Promise<void> {
+  const { disk } = world;
+  disk.crashAfter(Infinity);
+  disk.faults = { sync: 0, write: 0 };
+  disk.room = Infinity;
+  world.loseReply = 0;
+  world.storeFaults = { refuse: 0, loseReply: 0, late: 0, lateMs: 0, delayMs: 0 };
+  if (world.dead) await restart(world, workload);
+  for (let waited = 0; ; waited += 100) {
+    const open = workload.resendAll();
+    await world.settle();
+    await world.clock.advance(100);
+    if (workload.pending === 0 && open === 0) return;
+    if (waited > REST_MS)
+      throw new Error(`L8: ${workload.pending} requests pending, ${open} batches unacked at rest`);
+  }
+}
+
+/** FNV-1a over the trace. */
+function hash(trace: readonly string[]): string {
+  let value = 0x811c9dc5;
+  for (const line of trace) {
+    for (let n = 0; n < line.length; n += 1)
+      value = Math.imul(value ^ line.charCodeAt(n), 0x01000193) >>> 0;
+  }
+  return value.toString(16);
+}

@@ -1,0 +1,212 @@
+// One node of the log under simulation: front, sequencer and reader in this thread, over a disk or store that fails,
+// with lives that end at any moment. What survives a crash: what the disk synced, the objects the store holds, and
+// the metadata's last committed state (SQLite in memory). All chance comes from one seed.
+import { ManualClock } from '../../src/base/clock.ts';
+import { FloeError } from '../../src/base/error.ts';
+import { silentLogger } from '../../src/base/log.ts';
+import { noMetrics } from '../../src/base/metrics.ts';
+import { type IdSource, type Prng, seededIds, seededPrng } from '../../src/base/prng.ts';
+import { resolveSettings } from '../../src/base/settings.ts';
+import { metadataOn, openDatabase, type SqliteMetadata } from '../../src/metadata/sqlite/index.ts';
+import type { Disk, DiskFile } from '../../src/storage/log/disk.ts';
+import type { LogSettings } from '../../src/storage/log/open-front.ts';
+import { type InThreadLog, openInThread } from '../../src/storage/log/open-in-thread.ts';
+import { readSettings } from '../../src/storage/log/read-settings.ts';
+import type { SequencerPort } from '../../src/storage/log/sequencer-port.ts';
+import { logSettings } from '../../src/storage/log/settings.ts';
+import { type Faults, faultyStore, noFaults } from '../../src/storage/objects/decorators/faulty.ts';
+import { MemoryObjectStore } from '../../src/storage/objects/memory.ts';
+import type { ObjectStore } from '../../src/storage/objects/object-store.ts';
+import { PowerOut, SimulatedDisk } from './simulated-disk.ts';
+
+export type Mode = 'local' | 'object';
+
+const CLUSTER_ID = 'AAAAAAAAAAAAAAAAAAAAAA';
+
+/** Small everything, so that slabs, files and caches turn over many times in one run. */
+const SETTINGS: LogSettings = {
+  ...resolveSettings({ ...logSettings, ...readSettings }, {}),
+  'log.slab.bytes': 16_384,
+  'log.slab.count': 8,
+  'log.tail.bytes': 32_768,
+  'log.in.flight.bytes': 40_000,
+  'log.wal.file.bytes': 20_000,
+  'log.wal.extend.bytes': 8_192,
+  'log.wal.recycle.files': 1,
+  'log.disk.reserve.bytes': 0,
+  'log.disk.ballast.bytes': 0,
+  'log.flush.bytes': 8_192,
+  'log.flush.age.ms': 50,
+  'log.put.hedge.ms': 200,
+  'log.put.give.up.ms': 2_000,
+  'log.read.cache.bytes': 1_048_576,
+  'log.read.cold.cache.bytes': 1_048_576,
+};
+
+/** Ends with its node: whatever an old life still has in flight touches nothing any more. */
+class Life {
+  over = false;
+  check(): void {
+    if (this.over) throw new PowerOut('this life is over');
+  }
+}
+
+export class World {
+  readonly prng: Prng;
+  readonly ids: IdSource;
+  readonly clock = new ManualClock();
+  readonly disk: SimulatedDisk;
+  readonly mode: Mode;
+  /** Chance that a commit's reply is lost on its way to the front. */
+  loseReply = 0;
+  storeFaults: Faults = noFaults;
+  node!: InThreadLog;
+  metadata!: SqliteMetadata;
+  lives = 0;
+  commits = 0;
+  readonly #database = openDatabase(':memory:');
+  readonly #store: ObjectStore;
+  #life = new Life();
+
+  constructor(seed: number, mode: Mode) {
+    this.prng = seededPrng(seed);
+    this.ids = seededIds(seededPrng(seed + 1));
+    this.disk = new SimulatedDisk(seededPrng(seed + 2));
+    this.mode = mode;
+    const faults = { clock: this.clock, prng: seededPrng(seed + 3) };
+    const memory = new MemoryObjectStore(this.clock, 'simulation');
+    this.#store = faultyStore(memory, faults, () => this.storeFaults);
+  }
+
+  /** True once the present life has met its end: what its log says from then on was never heard. */
+  get dead(): boolean {
+    return this.disk.dead || this.#life.over;
+  }
+
+  async start(): Promise<void> {
+    this.#life = new Life();
+    this.lives += 1;
+    this.metadata = this.#guarded(metadataOn(this.#database), this.#life);
+    const life = this.#life;
+    this.node = await openInThread({
+      metadata: this.metadata,
+      clusterId: CLUSTER_ID,
+      store: this.#livingStore(life),
+      settings: SETTINGS,
+      clock: this.clock,
+      prng: this.prng,
+      ids: this.ids,
+      logger: silentLogger,
+      metrics: noMetrics,
+      wrapSequencer: (port) => this.#lossy(port),
+      ...(this.mode === 'local' ? { disk: livingDisk(this.disk, life) } : {}),
+    });
+  }
+
+  /** The power goes out; what was not synced is decided by chance; a new life begins. */
+  async crash(): Promise<void> {
+    this.#life.over = true;
+    this.disk.restart();
+    await this.settle();
+    await this.start();
+  }
+
+  async settle(turns = 6): Promise<void> {
+    for (let n = 0; n < turns; n += 1) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** Commits are where L11 is decided: nothing they refer to may be lost by a crash at that moment. */
+  #guarded(metadata: SqliteMetadata, life: Life): SqliteMetadata {
+    const { log } = metadata;
+    const { disk } = this;
+    const commitNow = log.commitNow.bind(log);
+    log.commitNow = (flushes) => {
+      life.check();
+      disk.step();
+      for (const { object } of flushes) {
+        if (object.kind !== 'file') continue;
+        if (disk.unsyncedWrites(object.key) > 0 || !disk.isNameDurable(object.key))
+          throw new Error(`L11: ${object.key} is committed before it is synced`);
+      }
+      const committed = commitNow(flushes);
+      this.commits += 1;
+      disk.step();
+      return committed;
+    };
+    guard(log, 'sealNow', life, disk);
+    guard(log, 'checkpoint', life, disk);
+    guard(log, 'pruneFlushes', life, disk);
+    return metadata;
+  }
+
+  #lossy(port: SequencerPort): SequencerPort {
+    return {
+      retireFiles: (keys) => port.retireFiles(keys),
+      submit: async (request) => {
+        const reply = await port.submit(request);
+        if (this.prng.next() < this.loseReply)
+          throw new FloeError('timeout', 'the reply of the commit was lost (injected)');
+        return reply;
+      },
+    };
+  }
+
+  #livingStore(life: Life): ObjectStore {
+    const store = this.#store;
+    return {
+      uri: store.uri,
+      put: async (key, body, options) => {
+        life.check();
+        this.disk.step();
+        await store.put(key, body, options);
+        life.check();
+        this.disk.step();
+      },
+      get: (key, options) => store.get(key, options),
+      head: (key) => store.head(key),
+      list: (prefix, options) => store.list(prefix, options),
+      delete: (keys) => store.delete(keys),
+    };
+  }
+}
+
+type GuardedMethod = 'sealNow' | 'checkpoint' | 'pruneFlushes';
+
+function guard(
+  log: SqliteMetadata['log'],
+  name: GuardedMethod,
+  life: Life,
+  disk: SimulatedDisk,
+): void {
+  const original = (log[name] as (...args: unknown[]) => unknown).bind(log);
+  (log as unknown as Record<string, unknown>)[name] = (...args: unknown[]) => {
+    life.check();
+    disk.step();
+    return original(...args);
+  };
+}
+
+function livingDisk(disk: SimulatedDisk, life: Life): Disk {
+  const guarded = <F extends (...args: never[]) => unknown>(action: F): F =>
+    ((...args: Parameters<F>) => {
+      life.check();
+      return action(...args);
+    }) as F;
+  const file = (inner: DiskFile): DiskFile => ({
+    pwritev: guarded((parts, position) => inner.pwritev(parts, position)),
+    pread: guarded((into, position) => inner.pread(into, position)),
+    fdatasync: guarded(() => inner.fdatasync()),
+    size: guarded(() => inner.size()),
+    truncate: guarded((bytes) => inner.truncate(bytes)),
+    close: () => inner.close(),
+  });
+  return {
+    open: guarded((name, mode) => file(disk.open(name, mode))),
+    rename: guarded((from, to) => disk.rename(from, to)),
+    unlink: guarded((name) => disk.unlink(name)),
+    syncDirectory: guarded((name) => disk.syncDirectory(name)),
+    makeDirectory: guarded(() => disk.makeDirectory()),
+    list: guarded((directory) => disk.list(directory)),
+    freeBytes: guarded(() => disk.freeBytes()),
+  };
+}
