@@ -10,8 +10,8 @@ import { bigintFromBytes } from '../formats/iceberg/value.ts';
 
 export interface RowGroup {
   readonly partition: readonly PartitionValue[];
-  /** Ascending row numbers. */
-  readonly rows: Int32Array;
+  /** Ascending row numbers; undefined for all rows. */
+  readonly rows: Int32Array | undefined;
 }
 
 export interface Clustered {
@@ -40,8 +40,8 @@ export class Clusterer {
   cluster(columns: TableColumns, maxGroups: number): Clustered {
     const { rowCount } = columns;
     if (!this.partitioned) {
-      const all = Int32Array.from({ length: rowCount }, (_, row) => row);
-      return { groups: rowCount === 0 ? [] : [{ partition: [], rows: all }], cut: rowCount };
+      const groups = rowCount === 0 ? [] : [{ partition: [], rows: undefined }];
+      return { groups, cut: rowCount };
     }
     const transforms = this.#spec.fields.map((bound) => {
       const source = sourceReader(columns, this.#schema, bound.field['source-id']);
@@ -78,6 +78,7 @@ function collect(
   counts: readonly number[],
   groupOf: Int32Array,
 ): RowGroup[] {
+  if (tuples.length === 1) return [{ partition: tuples[0]!, rows: undefined }];
   const groups = tuples.map((partition, group) => ({
     partition,
     rows: new Int32Array(counts[group]!),

@@ -126,7 +126,9 @@ export class TableCommitter {
     };
     let last: FloeError | undefined;
     for (let attempt = 1; attempt <= settings['table.commit.attempts']; attempt += 1) {
-      if (attempt > 1) await clock.sleep(backoffMs(backoff, attempt - 1), request.signal);
+      if (attempt > 1) {
+        await clock.sleep(Math.ceil(backoffMs(backoff, attempt - 1)), request.signal);
+      }
       const result = await this.#attempt(request);
       if (!(result instanceof FloeError)) return result;
       last = result;

@@ -77,7 +77,9 @@ export function compileValue(target: ConverterTarget): Converter {
     case 'raw': {
       const column = bytesColumn(columns, table.bindings.get(VALUE_COLUMN));
       assert(column !== undefined, 'T10: a whole value has its column');
-      return kind === 'raw' ? raw(column) : text({ columns, column, fault, stage: 'value' });
+      return kind === 'raw'
+        ? raw(columns, column)
+        : text({ columns, column, fault, stage: 'value' });
     }
   }
 }
@@ -93,7 +95,7 @@ export function compileKey(target: ConverterTarget): Converter | undefined {
   }
   const column = bytesColumn(columns, table.system.key);
   if (column === undefined) return undefined;
-  if (kind === 'raw') return raw(column);
+  if (kind === 'raw') return raw(columns, column);
   const options = { columns, column, fault, stage: 'key' } as const;
   return kind === 'string' ? text(options) : jsonText(options);
 }
@@ -110,10 +112,12 @@ function bytesColumn(columns: TableColumns, id: number | undefined): BytesColumn
   return id === undefined ? undefined : (columns.byId(id) as BytesColumn | undefined);
 }
 
-function raw(column: BytesColumn): Converter {
+/** A null leaves the column untouched: it catches up at the next value, many nulls at a time. */
+function raw(columns: TableColumns, column: BytesColumn): Converter {
   return (bytes, start, length) => {
-    if (length < 0) column.appendNull();
-    else column.append(bytes, start, start + length);
+    if (length < 0) return true;
+    if (column.length < columns.rowCount) column.padTo(columns.rowCount);
+    column.append(bytes, start, start + length);
     return true;
   };
 }
@@ -128,13 +132,13 @@ interface TextOptions {
 function text({ columns, column, fault, stage }: TextOptions): Converter {
   assert(column !== undefined, 'T10: text has its column');
   return (bytes, start, length) => {
-    if (length < 0) column.appendNull();
-    else if (isUtf8Range(bytes, start, start + length)) {
-      column.append(bytes, start, start + length);
-    } else {
+    if (length < 0) return true;
+    if (!isUtf8Range(bytes, start, start + length)) {
       columns.rollback();
       return fault.set(stage, 'undecodable', 'not UTF-8 text');
     }
+    if (column.length < columns.rowCount) column.padTo(columns.rowCount);
+    column.append(bytes, start, start + length);
     return true;
   };
 }

@@ -268,14 +268,12 @@ export class TableCoordinator implements Component {
 
   #retryDelayMs(): number {
     const { settings, prng } = this.#deps;
-    return backoffMs(
-      {
-        prng,
-        firstDelayMs: settings['table.retry.first.ms'],
-        maxDelayMs: settings['table.retry.max.ms'],
-      },
-      this.#failures,
-    );
+    const backoff = {
+      prng,
+      firstDelayMs: settings['table.retry.first.ms'],
+      maxDelayMs: settings['table.retry.max.ms'],
+    };
+    return Math.ceil(backoffMs(backoff, this.#failures));
   }
 
   // Opening.

@@ -82,9 +82,8 @@ export class TableWorker implements JobRunner {
     }
     const data: DataFile[] = [];
     for (const [n, group] of groups.entries()) {
-      const whole = groups.length === 1 && group.rows.length === columns.rowCount;
       data.push(
-        await this.#file(whole ? columns : columns.gather(group.rows), {
+        await this.#file(group.rows === undefined ? columns : columns.gather(group.rows), {
           path: `${table.dataFolder}/${job.jobId}-${n}.parquet`,
           table,
           partition: group.partition,

@@ -116,13 +116,13 @@ export class Bench {
   }
 
   /** Starts the service; again after `stop`, as a restarted process would. */
-  start(catalog: Catalog = this.catalog): TableTopics {
+  start(over: Partial<TableTopicsDeps> = {}): TableTopics {
     this.#seed += 1;
     this.tables = startTableTopics({
       log: this.log,
       directory: this.directory,
       metadata: this.metadata,
-      catalog,
+      catalog: this.catalog,
       schemas: this.schemas,
       warehouse: this.store,
       settings: resolveSettings(tableSettings, {
@@ -136,6 +136,7 @@ export class Bench {
       logger: this.#options.logger ?? silentLogger,
       metrics: noMetrics,
       ...(this.#options.threads === undefined ? {} : { threads: this.#options.threads }),
+      ...over,
     });
     return this.tables;
   }

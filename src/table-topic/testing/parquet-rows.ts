@@ -1,0 +1,44 @@
+// Rows of a table's current snapshot, by a Parquet reader that isn't ours.
+import { zstdDecompressSync } from 'node:zlib';
+import { parquetReadObjects } from 'hyparquet';
+import { manifestsOf, readManifests } from '../../formats/iceberg/index.ts';
+import type { DataFile, TableMetadata } from '../../formats/iceberg/types.ts';
+import type { ObjectStore } from '../../storage/objects/object-store.ts';
+import { openWarehouse } from '../warehouse.ts';
+
+export async function liveFiles(store: ObjectStore, metadata: TableMetadata): Promise<DataFile[]> {
+  const io = openWarehouse(store);
+  const snapshot = metadata.snapshots?.find(
+    (one) => one['snapshot-id'] === metadata['current-snapshot-id'],
+  );
+  const entries = await readManifests(io, metadata, await manifestsOf(io, snapshot));
+  return entries
+    .flat()
+    .filter((entry) => entry.status !== 2)
+    .map((entry) => entry.file);
+}
+
+export async function readRows(
+  store: ObjectStore,
+  metadata: TableMetadata,
+): Promise<Record<string, unknown>[]> {
+  const io = openWarehouse(store);
+  const rows: Record<string, unknown>[] = [];
+  for (const file of await liveFiles(store, metadata)) {
+    const bytes = await io.read(file.filePath);
+    const copy = bytes.slice().buffer as ArrayBuffer;
+    rows.push(
+      ...(await parquetReadObjects({
+        file: copy,
+        compressors: { ZSTD: (input: Uint8Array) => zstdDecompressSync(input) },
+      })),
+    );
+  }
+  return rows;
+}
+
+/** `partition/offset` of every row, sorted. */
+export async function coordinates(store: ObjectStore, metadata: TableMetadata): Promise<string[]> {
+  const rows = await readRows(store, metadata);
+  return rows.map((row) => `${row['_kafka_partition']}/${row['_kafka_offset']}`).toSorted();
+}
