@@ -25,7 +25,10 @@ export async function simulate(seed: number, mode: Mode): Promise<Outcome> {
   try {
     await world.start();
     await createTopic(world, workload, 'first');
-    for (let step = 0; step < STEPS; step += 1) await oneStep(world, workload, step);
+    for (let step = 0; step < STEPS; step += 1) {
+      await oneStep(world, workload, step);
+      if (world.violations.length > 0) throw new Error(world.violations[0]);
+    }
     await endFaults(world, workload);
     await audit(world, workload);
     await restart(world, workload);

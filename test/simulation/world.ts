@@ -64,6 +64,8 @@ export class World {
   metadata!: SqliteMetadata;
   lives = 0;
   commits = 0;
+  /** Broken promises noticed where throwing would only look like one more fault. */
+  readonly violations: string[] = [];
   readonly #database = openDatabase(':memory:');
   readonly #store: ObjectStore;
   #life = new Life();
@@ -126,7 +128,7 @@ export class World {
       for (const { object } of flushes) {
         if (object.kind !== 'file') continue;
         if (disk.unsyncedWrites(object.key) > 0 || !disk.isNameDurable(object.key))
-          throw new Error(`L11: ${object.key} is committed before it is synced`);
+          this.violations.push(`L11: ${object.key} is committed before it is synced`);
       }
       const committed = commitNow(flushes);
       this.commits += 1;
