@@ -1,0 +1,116 @@
+import { tableFromIPC } from 'apache-arrow';
+import { type FastifyInstance, fastify } from 'fastify';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../base/clock.ts';
+import { silentLogger } from '../../base/log.ts';
+import { noMetrics } from '../../base/metrics.ts';
+import { resolveSettings } from '../../base/settings.ts';
+import { querySettings } from '../settings.ts';
+import { SqlFixture } from '../testing.ts';
+import { sqlRoutes } from './routes.ts';
+
+let fixture: SqlFixture;
+let app: FastifyInstance;
+
+beforeEach(() => {
+  fixture = new SqlFixture();
+  app = fastify();
+  sqlRoutes(app, {
+    service: fixture.service,
+    settings: resolveSettings(querySettings, { 'sql.max.result.rows': '5000' }),
+    logger: silentLogger,
+    metrics: noMetrics,
+    clock: systemClock,
+  });
+});
+
+afterEach(async () => {
+  await app.close();
+  await fixture.stop();
+});
+
+const ask = (query: unknown, accept?: string) =>
+  app.inject({
+    method: 'POST',
+    url: '/v1/sql',
+    payload: { query },
+    headers: accept === undefined ? {} : { accept },
+  });
+
+const THREE =
+  "SELECT range::INTEGER AS n, nullif('v\"' || range, 'v\"1') AS s, range AS n FROM range(3)";
+
+test('JSON by default: columns with types, rows as arrays', async () => {
+  const response = await ask(THREE);
+  expect(response.headers['content-type']).toMatch(/^application\/json/);
+  expect(response.json()).toEqual({
+    columns: [
+      { name: 'n', type: 'INTEGER' },
+      { name: 's', type: 'VARCHAR' },
+      { name: 'n', type: 'BIGINT' },
+    ],
+    rows: [
+      [0, 'v"0', 0],
+      [1, null, 1],
+      [2, 'v"2', 2],
+    ],
+  });
+  expect((await ask('SELECT 1 WHERE false')).json().rows).toEqual([]);
+});
+
+test('NDJSON and CSV', async () => {
+  const lines = await ask(THREE, 'application/x-ndjson');
+  expect(lines.body).toBe(
+    '{"n":0,"s":"v\\"0","n_1":0}\n{"n":1,"s":null,"n_1":1}\n{"n":2,"s":"v\\"2","n_1":2}\n',
+  );
+  const csv = await ask("SELECT '' AS e, NULL AS n, 'a,b' AS c", 'text/html;q=0.9, text/csv');
+  expect(csv.headers['content-type']).toBe('text/csv; charset=utf-8');
+  expect(csv.body).toBe('e,n,c\r\n"",,"a,b"\r\n');
+});
+
+test('Arrow keeps types, nulls and batches', async () => {
+  const response = await ask(
+    `SELECT range AS n, nullif(range, 1)::DECIMAL(9, 2) AS d, TIMESTAMPTZ '2024-01-01' AS t, range = 1 AS b,
+       'v' || range AS s, DATE '1970-01-03' AS day, -range::HUGEINT AS h, [range] AS l FROM range(5000)`,
+    'application/vnd.apache.arrow.stream',
+  );
+  const table = tableFromIPC(response.rawPayload);
+  expect(table.numRows).toBe(5000);
+  expect(table.schema.fields.map((field) => String(field.type))).toEqual([
+    'Int64',
+    'Decimal[9e+2]',
+    'Timestamp<MICROSECOND, UTC>',
+    'Bool',
+    'Utf8',
+    'Date32<DAY>',
+    'Decimal[38e0]',
+    'Utf8',
+  ]);
+  const row = table.get(4999)!.toJSON();
+  expect(row).toMatchObject({ n: 4999n, b: false, s: 'v4999', l: '[4999]' });
+  expect(table.getChild('d')!.get(1)).toBeNull();
+  expect(table.getChild('d')!.nullCount).toBe(1);
+});
+
+test('faults of the query are 400 with their place; limits and odd requests have codes of their own', async () => {
+  const wrong = await ask('SELECT 1 FORM x y');
+  expect(wrong.statusCode).toBe(400);
+  expect(wrong.json().error).toMatchObject({ code: 'invalid', line: 1 });
+  expect((await ask('SELECT * FROM range(6000)')).statusCode).toBe(413);
+  expect((await ask('SELECT * FROM range(6000)', 'text/csv')).statusCode).toBe(200);
+  expect((await ask(undefined)).statusCode).toBe(400);
+  expect((await ask(5)).statusCode).toBe(400);
+  expect((await ask('SELECT 1', 'image/png')).statusCode).toBe(406);
+  // A fault that only shows while rows are made is still an error of the whole answer in JSON.
+  expect((await ask("SELECT CAST('x' || range AS INTEGER) FROM range(3)")).statusCode).toBe(400);
+});
+
+test('format.ts: a text table', async () => {
+  const { formatResult } = await import('../format.ts');
+  const result = (
+    await ask("SELECT 7 AS n, 'ä' AS name UNION ALL SELECT 1234, NULL ORDER BY n")
+  ).json();
+  expect(formatResult(result, 'table')).toBe(
+    '   n  name\n────  ────\n   7  ä\n1234  NULL\n(2 rows)\n',
+  );
+});

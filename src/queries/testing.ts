@@ -1,0 +1,102 @@
+// A table in a temporary folder whose Parquet files DuckDB itself writes, for tests of this folder.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { noMetrics } from '../base/metrics.ts';
+import { resolveSettings } from '../base/settings.ts';
+import { type DataFile, dataFolder, type PartitionValue } from '../formats/iceberg/index.ts';
+import type { NewTable } from '../formats/iceberg/metadata-builder.ts';
+import { NO_METRICS, TestTable } from '../formats/iceberg/test-table.ts';
+import { LocalFiles } from './file-access.ts';
+import { QueryService } from './service.ts';
+import { querySettings } from './settings.ts';
+import { type JsonValue, toJson } from './values.ts';
+
+export interface WrittenFile {
+  /** DuckDB's `field_ids` argument, e.g. `{id: 1, name: 2}`. */
+  readonly fieldIds: string;
+  readonly changes?: Partial<DataFile>;
+  readonly partition?: readonly PartitionValue[];
+}
+
+export class SqlFixture {
+  readonly folder = mkdtempSync(join(tmpdir(), 'floe-sql-'));
+  readonly root = `file://${this.folder}`;
+  readonly table: TestTable;
+  readonly service: QueryService;
+  #writer: DuckDBConnection | undefined;
+  #files = 0;
+
+  constructor(
+    table: Partial<NewTable> = {},
+    options: {
+      readonly settings?: Readonly<Record<string, string>>;
+      readonly clock?: Clock;
+      readonly topics?: Readonly<Record<string, string>>;
+    } = {},
+  ) {
+    this.table = new TestTable({ location: `${this.root}/kafka/people`, ...table });
+    const tables = [{ namespace: ['kafka'], name: 'people' }];
+    const known = (name: string) => tables.find((one) => one.name === name);
+    this.service = new QueryService({
+      tables: {
+        ofTopic: (topic) => known(options.topics?.[topic] ?? ''),
+        exists: async ({ namespace, name }) =>
+          namespace.join('.') === 'kafka' && known(name) !== undefined,
+        names: async () => tables,
+      },
+      loadTable: async (identifier) => ({
+        identifier,
+        metadata: this.table.metadata,
+        metadataLocation: 'unused',
+      }),
+      io: this.table,
+      files: new LocalFiles(this.root),
+      tempFolder: join(this.folder, 'temp'),
+      settings: resolveSettings(querySettings, {
+        'sql.max.concurrent': '2',
+        ...options.settings,
+      }),
+      clock: options.clock ?? systemClock,
+      metrics: noMetrics,
+    });
+  }
+
+  /** Writes the rows of a SELECT as a Parquet file and describes it. */
+  async write(select: string, { fieldIds, changes = {}, partition = [] }: WrittenFile) {
+    this.#writer ??= await (await DuckDBInstance.create(':memory:')).connect();
+    this.#files += 1;
+    const uri = `${dataFolder(this.table.metadata)}/f${this.#files}.parquet`;
+    const path = uri.slice('file://'.length);
+    mkdirSync(dirname(path), { recursive: true });
+    await this.#writer.run(`COPY (${select}) TO '${path}' (FORMAT parquet, FIELD_IDS ${fieldIds})`);
+    const [[rows]] = (
+      await this.#writer.runAndReadAll(`SELECT count(*) FROM '${path}'`)
+    ).getRows() as [[bigint]];
+    this.table.files.set(uri, readFileSync(path));
+    return this.table.file({
+      filePath: uri,
+      fileSizeInBytes: statSync(path).size,
+      recordCount: Number(rows),
+      metrics: NO_METRICS,
+      partition,
+      ...changes,
+    });
+  }
+
+  /** All rows of a query, values as JSON has them. */
+  async rows(query: string, signal?: AbortSignal): Promise<JsonValue[][]> {
+    const result = await this.service.query(query, signal);
+    const rows: JsonValue[][] = [];
+    for await (const chunk of result.chunks())
+      rows.push(...chunk.getRows().map((row) => row.map(toJson)));
+    return rows;
+  }
+
+  async stop(): Promise<void> {
+    await this.service.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
