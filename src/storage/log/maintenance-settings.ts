@@ -69,6 +69,11 @@ export const maintenanceSettings = {
     max: 64,
     doc: 'Objects merged at once. More: fewer rewrites, later.',
   }),
+  'log.compact.busy.bytes': long({
+    default: 32 * MIB,
+    min: 1,
+    doc: 'While more bytes per second than this are produced, compaction waits: the disk and the cores are theirs.',
+  }),
   'log.compact.rate.bytes': long({
     default: 48 * MIB,
     min: 64 * KIB,

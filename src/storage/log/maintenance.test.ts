@@ -37,7 +37,6 @@ function start(more: Partial<MaintenanceOptions> = {}): void {
     pin: () => Infinity,
     onMoved: () => {},
     retireFiles: (keys) => log.host.sequencer.retireFiles(keys),
-    busy: () => false,
     ...more,
   });
 }
@@ -82,11 +81,22 @@ test('compacts, lets retention go by, and gives the files back, by the clock alo
 
 test('compaction waits while producers press', async () => {
   await scatter();
-  let busy = true;
-  start({ busy: () => busy });
-  await log.clock.advance(60_000);
+  let producedBytes = 0;
+  const { reader } = log;
+  start({
+    reader: {
+      get followedBytes() {
+        return producedBytes;
+      },
+      replaced: (objectIds) => reader.replaced(objectIds),
+      offsetReaching: (...args) => reader.offsetReaching(...args),
+    },
+  });
+  for (let n = 0; n < 12; n += 1) {
+    producedBytes += 5 * 33 * 1024 * 1024;
+    await log.clock.advance(5_000);
+  }
   expect(await streams()).toBe(0);
-  busy = false;
   await log.clock.advance(5_000);
   await settle(async () => (await streams()) === 1);
 });

@@ -15,6 +15,7 @@ import type { ByteSource } from './byte-source.ts';
 import { Collector } from './collector.ts';
 import { Compactor } from './compactor.ts';
 import type { maintenanceSettings } from './maintenance-settings.ts';
+import type { OpenedLog } from './open-log.ts';
 import type { LogReader } from './reader.ts';
 import { applyRetention, type RetentionPolicy } from './retention.ts';
 
@@ -23,7 +24,7 @@ export interface MaintenanceOptions {
   readonly store: ObjectStore;
   readonly source: ByteSource;
   readonly metadata: Pick<Metadata, 'log' | 'objects'>;
-  readonly reader: Pick<LogReader, 'replaced' | 'offsetReaching'>;
+  readonly reader: Pick<LogReader, 'replaced' | 'offsetReaching' | 'followedBytes'>;
   readonly settings: Values<typeof maintenanceSettings> & { readonly 'log.read.gap.bytes': number };
   readonly clock: Clock;
   readonly ids: IdSource;
@@ -36,8 +37,6 @@ export interface MaintenanceOptions {
   /** The front takes over new log starts. */
   readonly onMoved: (partitions: readonly PartitionLog[]) => void;
   readonly retireFiles: (keys: readonly string[]) => Promise<void>;
-  /** True while producers press: compaction waits. */
-  readonly busy: () => boolean;
 }
 
 interface Job {
@@ -56,6 +55,7 @@ export class Maintenance implements Component {
   readonly #jobs: readonly Job[];
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
+  #pace: { readonly bytes: number; readonly atMs: number };
 
   constructor(options: MaintenanceOptions) {
     this.#options = options;
@@ -74,6 +74,7 @@ export class Maintenance implements Component {
       blockBytes: settings['log.compact.block.bytes'],
       onReplaced,
     });
+    this.#pace = { bytes: reader.followedBytes, atMs: options.clock.monotonic() };
     this.#jobs = this.#plan();
     this.#running = this.#loop();
   }
@@ -109,10 +110,19 @@ export class Maintenance implements Component {
 
   /** Compacts one object's worth; at once again if the rate allows. */
   async #compact(): Promise<number | undefined> {
-    if (this.#options.busy()) return undefined;
+    if (this.#isBusy()) return undefined;
     const bytes = await this.#compactor.step();
     if (bytes === 0) return undefined;
     return (bytes / this.#options.settings['log.compact.rate.bytes']) * 1_000;
+  }
+
+  /** Bytes produced per second since the last question, against the limit. */
+  #isBusy(): boolean {
+    const { reader, clock, settings } = this.#options;
+    const bytes = reader.followedBytes - this.#pace.bytes;
+    const seconds = (clock.monotonic() - this.#pace.atMs) / 1_000;
+    this.#pace = { bytes: reader.followedBytes, atMs: clock.monotonic() };
+    return bytes > settings['log.compact.busy.bytes'] * seconds;
   }
 
   async #loop(): Promise<void> {
@@ -161,4 +171,19 @@ function choiceLimits(settings: MaintenanceOptions['settings']) {
     objectBytes: settings['log.compact.object.bytes'],
     minAgeMs: settings['log.compact.age.ms'],
   };
+}
+
+/** What the composition root adds to an opened log. */
+export type MaintainOptions = Pick<
+  MaintenanceOptions,
+  'store' | 'settings' | 'clock' | 'ids' | 'logger' | 'metrics' | 'policy' | 'pin'
+>;
+
+/** Starts the background work of an opened log; stop it before the log. */
+export function maintainLog(opened: OpenedLog, options: MaintainOptions): Maintenance {
+  return new Maintenance({
+    ...options,
+    ...opened,
+    onMoved: (partitions) => opened.log.logStartsMoved(partitions),
+  });
 }

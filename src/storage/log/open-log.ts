@@ -11,7 +11,7 @@ import { connectMetadata } from '../../metadata/remote.ts';
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { claimCluster, newClusterId } from '../cluster.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
-import { objectSource } from './byte-source.ts';
+import { type ByteSource, objectSource } from './byte-source.ts';
 import type { FrontLog } from './front-log.ts';
 import { type LogSettings, localRoot, openFront, sequencerSettings } from './open-front.ts';
 import type { LogReader } from './reader.ts';
@@ -42,6 +42,8 @@ export interface OpenedLog extends Component {
   readonly directory: TopicDirectory;
   readonly clusterId: string;
   readonly reader: LogReader;
+  /** Where stored bytes are read from: background work reads there, too. */
+  readonly source: ByteSource;
   /** Metadata for one more thread: hand the port over, there `connectMetadata(port)`. */
   connectMetadata(): MessagePort;
   /** The collector's last step for local files. */
@@ -110,6 +112,7 @@ async function assemble(options: OpenLogOptions, parts: Parts): Promise<OpenedLo
     ...front,
     metadata,
     clusterId,
+    source,
     connectMetadata: () => client.connect(),
     retireFiles: (keys) => client.retireFiles(keys),
     async stop() {

@@ -71,6 +71,7 @@ export class LogReader implements ColdReader {
   readonly #cold: BlockCache;
   readonly #cursors = new Cursors(MAX_CURSOR_PARTITIONS);
   #sample = 0;
+  #followedBytes = 0;
   #stopped = false;
 
   constructor(options: LogReaderOptions) {
@@ -122,7 +123,9 @@ export class LogReader implements ColdReader {
 
   follow(flush: Pick<FlushReply, 'objectId' | 'objectKey' | 'generation' | 'index'>): void {
     const { objectId, objectKey: key, generation } = flush;
-    this.#recent.add({ object: { objectId, key, generation }, index: openIndex(flush.index) });
+    const index = openIndex(flush.index);
+    this.#recent.add({ object: { objectId, key, generation }, index });
+    for (const length of index.lengths) this.#followedBytes += length;
   }
 
   sealed(objectId: number): void {
@@ -143,6 +146,11 @@ export class LogReader implements ColdReader {
     this.#recent.removePartition(partitionId);
     this.#older.forget(partitionId);
     this.#cursors.removePartition(partitionId);
+  }
+
+  /** Bytes of all commits followed: their rate tells how hard producers press. */
+  get followedBytes(): number {
+    return this.#followedBytes;
   }
 
   /** Read calls, hits and evictions of consumers' blocks. */
