@@ -15,6 +15,7 @@ import { FetchSessions } from './fetch-sessions.ts';
 import type { WaitCount } from './fetch-wait.ts';
 import { LANDING_BYTES } from './frame-receiver.ts';
 import { Gate } from './gate.ts';
+import { type GroupCoordinator, groupHandlers } from './groups/index.ts';
 import type { AnyHandler } from './handler.ts';
 import { HANDLERS } from './handlers/table.ts';
 import { RequestStats } from './request-stats.ts';
@@ -64,6 +65,23 @@ export interface Broker extends Component {
   readonly config: BrokerConfig;
   readonly topicConfigs: TopicConfigs;
   readonly services: BrokerServices;
+}
+
+export interface ServedApi {
+  readonly key: number;
+  readonly name: string;
+  /** Versions served. */
+  readonly min: number;
+  readonly max: number;
+}
+
+/** Every API that a broker with consumer groups serves, by ascending key: for the documentation. */
+export function servedApis(): readonly ServedApi[] {
+  // The handlers of groups are only looked at, never called.
+  const groups = groupHandlers({} as GroupCoordinator);
+  return [...HANDLERS, ...groups]
+    .map(({ api, versions }) => ({ key: api.key, name: api.name, ...versions }))
+    .sort((a, b) => a.key - b.key);
 }
 
 /** Starts listening. @throws FloeError `conflict` for a taken port; nothing is left behind then. */
