@@ -67,14 +67,14 @@ export function readBlockHeader(from: Uint8Array, at = 0): BlockHeader | undefin
   if (crc32c(checked) !== view.getUint32(4, true)) return undefined;
   return {
     kind: magic === BLOCK_MAGIC ? 'block' : 'footer',
-    clusterId: from.slice(at + 8, at + 24),
+    clusterId: new Uint8Array(from.subarray(at + 8, at + 24)),
     generation: view.getUint32(24, true),
     partitionId: view.getUint32(28, true),
     position: view.getUint32(32, true),
     payloadLength: view.getUint32(36, true),
     batchCount: view.getUint32(40, true),
     payloadChecksum: view.getUint32(44, true),
-    flushId: from.slice(at + 48, at + 64),
+    flushId: new Uint8Array(from.subarray(at + 48, at + 64)),
   };
 }
 
@@ -103,6 +103,27 @@ export function checkBlock(from: Uint8Array, at: number, expected: ExpectedBlock
     );
   }
   return header;
+}
+
+/**
+ * As {@link checkBlock} for readers in a hurry: makes no objects.
+ * @returns where the payload ends in `from`, or −1 when the header isn't the expected block's.
+ */
+export function expectedBlockEnd(from: Uint8Array, at: number, expected: ExpectedBlock): number {
+  if (at < 0 || at + BLOCK_HEADER_BYTES > from.length) return -1;
+  const intact =
+    word(from, at) === BLOCK_MAGIC &&
+    word(from, at + 24) === expected.generation &&
+    word(from, at + 28) === expected.partitionId &&
+    word(from, at + 32) === expected.position;
+  if (!intact) return -1;
+  for (let n = 0; n < 16; n += 1) if (from[at + 8 + n] !== expected.clusterId[n]) return -1;
+  if (crc32c(from.subarray(at + 8, at + BLOCK_HEADER_BYTES)) !== word(from, at + 4)) return -1;
+  return at + BLOCK_HEADER_BYTES + word(from, at + 36);
+}
+
+function word(from: Uint8Array, at: number): number {
+  return (from[at]! | (from[at + 1]! << 8) | (from[at + 2]! << 16) | (from[at + 3]! << 24)) >>> 0;
 }
 
 /** The last 16 bytes of an object: magic, position of the footer header, its whole length, checksum. */
