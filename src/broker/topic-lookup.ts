@@ -27,15 +27,16 @@ export function topicOf(
 /** Longest topic name: Kafka's, so that tools which build file names of it keep working. */
 export const MAX_TOPIC_NAME = 249;
 
-/** Why `name` can't be a topic's, or undefined when it can. */
+/** Why `name` can't be a topic's, or undefined when it can. Clients look for the word "invalid" in the text. */
 export function topicNameFault(name: string): string | undefined {
-  if (name === '') return 'a topic name must not be empty';
-  if (name === '.' || name === '..') return `"${name}" can't be a topic name`;
+  const invalid = (why: string) => `topic name "${name}" is invalid: ${why}`;
+  if (name === '') return invalid('it is empty');
+  if (name === '.' || name === '..') return invalid('it names a folder');
   if (name.length > MAX_TOPIC_NAME) {
-    return `a topic name has at most ${MAX_TOPIC_NAME} characters, not ${name.length}`;
+    return `a topic name of ${name.length} characters is invalid: at most ${MAX_TOPIC_NAME}`;
   }
   if (!/^[a-zA-Z0-9._-]+$/.test(name)) {
-    return `topic name "${name}" has other characters than letters, digits, ".", "_" and "-"`;
+    return invalid('only letters, digits, ".", "_" and "-" may be in it');
   }
   return undefined;
 }
