@@ -258,6 +258,7 @@ export class GroupCoordinator implements Component {
     const known = this.#entries.get(groupId);
     if (known !== undefined) return known;
     if (!create) return ErrorCode.UNKNOWN_MEMBER_ID;
+    if (groupId.length > MAX_GROUP_ID_LENGTH) return ErrorCode.INVALID_GROUP_ID;
     if (this.#entries.size >= this.settings['group.max.count'])
       return ErrorCode.GROUP_MAX_SIZE_REACHED;
     return this.#keep(newGroup(groupId, this.#now()));
@@ -433,6 +434,9 @@ export class GroupCoordinator implements Component {
     );
   }
 }
+
+/** Kafka has no limit, but a group id is kept in memory and in the store for as long as its offsets are. */
+const MAX_GROUP_ID_LENGTH = 1_024;
 
 /** A store that fails is a coordinator that is not available: clients try again (L9). */
 const STORE_FAILED = ErrorCode.COORDINATOR_NOT_AVAILABLE;

@@ -25,7 +25,6 @@ interface Client {
   leader: boolean;
   members: readonly string[];
   assignment: string | undefined;
-  waiting: 'join' | 'sync' | undefined;
   readonly instanceId: string | null;
 }
 
@@ -39,7 +38,6 @@ class World {
     leader: false,
     members: [],
     assignment: undefined,
-    waiting: undefined,
     instanceId: index < 2 ? `i${index}` : null,
   }));
   /** Who asked, as which instance and in which generation. */
@@ -85,7 +83,6 @@ class World {
   }
 
   joined(client: Client, reply: Extract<Effect, { kind: 'join-reply' }>['reply']): void {
-    client.waiting = undefined;
     if (reply.errorCode === ErrorCode.MEMBER_ID_REQUIRED) client.memberId = reply.memberId;
     if (reply.errorCode !== 0) {
       refused(client, reply.errorCode);
@@ -107,7 +104,6 @@ class World {
     { client, as, generation }: { client: Client; as: string; generation: number },
     reply: Extract<Effect, { kind: 'sync-reply' }>['reply'],
   ): void {
-    client.waiting = undefined;
     if (reply.errorCode !== 0) {
       refused(client, reply.errorCode);
       return;
@@ -133,7 +129,6 @@ class World {
   restart(): void {
     this.writes.length = 0;
     this.owners.clear();
-    for (const client of this.clients) client.waiting = undefined;
     this.group = restoreGroup(this.stored, this.now);
     // A generation that was never stored may be given again, to others.
     for (const generation of [...this.memberships.keys()])
@@ -205,7 +200,6 @@ function request(world: World, action: Extract<Action, { client: number }>): voi
   const token = world.ask(action.client);
   switch (action.kind) {
     case 'join':
-      client.waiting = 'join';
       world.run({
         type: 'join',
         token,
@@ -223,7 +217,6 @@ function request(world: World, action: Extract<Action, { client: number }>): voi
       });
       break;
     case 'sync': {
-      client.waiting = 'sync';
       const assignments = client.leader ? assign(world, client) : [];
       const group = { protocolType: null, protocol: null };
       world.run({ type: 'sync', token, memberId, instanceId, generation, ...group, assignments });
