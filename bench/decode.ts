@@ -1,0 +1,251 @@
+// Records to rows to Parquet, in CPU time of this process (collector and compressor threads included): the hot path
+// of table topics without broker, fetch and commit. System columns are appended as a worker does.
+//   node bench/decode.ts [NAME…]     rows per CPU second as min / median / max of several rounds
+// `+ Parquet` is decoding and writing together. `parquet-wasm` writes the same flights through Arrow IPC and
+// WebAssembly, which is what the encoder of src/formats/parquet replaced.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
+import * as arrow from 'apache-arrow';
+import avsc from 'avsc';
+import * as wasm from 'parquet-wasm/node';
+import { SYSTEM_FIELDS, SystemColumns } from '../src/formats/arrow/system-columns.ts';
+import { TableColumns } from '../src/formats/arrow/table-columns.ts';
+import { type CommittedForTest, commitForTest } from '../src/formats/arrow/testing.ts';
+import { compileAvroDecoder } from '../src/formats/avro/decoder.ts';
+import { parseAvroSchema } from '../src/formats/avro/schema.ts';
+import { avroToProposed } from '../src/formats/avro/to-iceberg.ts';
+import { compileJsonDecoder } from '../src/formats/json/decoder.ts';
+import { JsonInference } from '../src/formats/json/infer.ts';
+import { createChunkEncoder, ParquetWriter } from '../src/formats/parquet/writer.ts';
+
+const ROUNDS = 7;
+const ROWS = 300_000;
+/** Rows of a row group, as a worker would close it. */
+const GROUP_ROWS = 150_000;
+
+const filters = process.argv.slice(2);
+
+function measure(name: string, rows: number, work: () => void): void {
+  if (filters.length > 0 && !filters.some((filter) => name.includes(filter))) return;
+  work();
+  work();
+  const rates = Array.from({ length: ROUNDS }, () => {
+    const start = process.cpuUsage();
+    work();
+    const used = process.cpuUsage(start);
+    return (rows / (used.user + used.system)) * 1e6;
+  }).sort((a, b) => a - b);
+  const text = [rates[0]!, rates[ROUNDS >> 1]!, rates[ROUNDS - 1]!]
+    .map((rate) => `${Math.round(rate / 1000)}k`.padStart(7))
+    .join(' / ');
+  process.stdout.write(`${name.padEnd(44)} ${text}  rows per CPU second\n`);
+}
+
+/** Values of records, one after the other as in a batch. */
+interface Records {
+  readonly bytes: Uint8Array;
+  readonly ends: Int32Array;
+}
+
+function records(values: Iterable<Uint8Array>): Records {
+  const parts = [...values];
+  const ends = new Int32Array(parts.length);
+  let end = 0;
+  parts.forEach((part, i) => {
+    end += part.length;
+    ends[i] = end;
+  });
+  return { bytes: new Uint8Array(Buffer.concat(parts)), ends };
+}
+
+interface Case {
+  readonly committed: CommittedForTest;
+  compile(columns: TableColumns): {
+    decode(bytes: Uint8Array, start: number, end: number): string | undefined;
+  };
+  readonly input: Records;
+}
+
+function avroCase(schema: object, values: Iterable<unknown>): Case {
+  const type = avsc.Type.forSchema(schema as avsc.Schema);
+  const encoded: Uint8Array[] = [];
+  for (const value of values) encoded.push(type.toBuffer(value));
+  const parsed = parseAvroSchema(JSON.stringify(schema));
+  const { fields } = avroToProposed(parsed);
+  const committed = commitForTest({ type: 'struct', fields: [...fields, ...SYSTEM_FIELDS] });
+  return {
+    committed,
+    compile: (columns) => compileAvroDecoder(parsed, columns, committed.bindings),
+    input: records(encoded),
+  };
+}
+
+function jsonCase(values: Iterable<Uint8Array>): Case {
+  const input = records(values);
+  const inference = new JsonInference();
+  input.ends.forEach((end, i) => {
+    if (i < 1000) inference.add(input.bytes, i === 0 ? 0 : input.ends[i - 1]!, end);
+  });
+  const { fields } = inference.proposed();
+  const committed = commitForTest({ type: 'struct', fields: [...fields, ...SYSTEM_FIELDS] });
+  return {
+    committed,
+    compile: (columns) => compileJsonDecoder(columns, committed.bindings),
+    input,
+  };
+}
+
+function run(name: string, { committed, compile, input }: Case): void {
+  const columns = new TableColumns(committed.schema);
+  const decoder = compile(columns);
+  const system = new SystemColumns(columns, committed.bindings);
+  const encoder = createChunkEncoder();
+  const { bytes, ends } = input;
+  let size = 0;
+  const work = (parquet: boolean) => () => {
+    const writer = new ParquetWriter({ schema: committed.schema }, encoder);
+    columns.clear();
+    for (let i = 0; i < ends.length; i++) {
+      const reason = decoder.decode(bytes, i === 0 ? 0 : ends[i - 1]!, ends[i]!);
+      if (reason !== undefined) throw new Error(`${name}: ${reason}`);
+      system.appendPosition(0, i, 1_790_000_000_000 + Math.floor(i / 300));
+      system.appendNullKey();
+      system.endHeaders();
+      columns.endRow();
+      if (columns.rowCount === GROUP_ROWS) flush();
+    }
+    flush();
+    if (parquet) size = writer.finish().byteLength;
+
+    function flush() {
+      if (parquet) writer.writeRowGroup(columns);
+      columns.clear();
+    }
+  };
+  measure(`${name}`, ends.length, work(false));
+  measure(`${name} + Parquet`, ends.length, work(true));
+  if (size > 0) {
+    const ratio = (size / ends.length).toFixed(1);
+    process.stdout.write(
+      `  ${(bytes.length / ends.length).toFixed(0)} B a record, ${ratio} B a row\n`,
+    );
+  }
+}
+
+/** Columns of the first `ROWS` flights: date (ms), delay, distance, origin, destination. */
+async function flights(): Promise<unknown[][]> {
+  const folder = join(import.meta.dirname, '..', 'node_modules', 'vega-datasets');
+  const duckdb = await DuckDBInstance.create(':memory:');
+  const connection = await duckdb.connect();
+  const result = await connection.runAndReadAll(
+    `SELECT epoch_ms(date)::DOUBLE, delay::INT, distance::INT, origin, destination
+     FROM '${join(folder, 'data', 'flights-3m.parquet')}' LIMIT ${ROWS}`,
+  );
+  connection.closeSync();
+  return result.getRows() as unknown[][];
+}
+
+const FLIGHT = {
+  type: 'record',
+  name: 'Flight',
+  fields: [
+    { name: 'date', type: { type: 'long', logicalType: 'timestamp-millis' } },
+    { name: 'delay', type: 'long' },
+    { name: 'distance', type: 'long' },
+    { name: 'origin', type: 'string' },
+    { name: 'destination', type: 'string' },
+  ],
+};
+
+const rows = await flights();
+const names = FLIGHT.fields.map((field) => field.name);
+const flightOf = (row: unknown[]) => Object.fromEntries(names.map((name, i) => [name, row[i]]));
+run('flights, Avro', avroCase(FLIGHT, rows.map(flightOf)));
+run(
+  'flights, JSON',
+  jsonCase(
+    rows.map((row) => {
+      const date = new Date(row[0] as number).toISOString().slice(0, 19);
+      return Buffer.from(JSON.stringify({ ...flightOf(row), date }));
+    }),
+  ),
+);
+
+/** 100 columns: ints, longs, doubles, booleans, short and longer strings, a third of them optional. */
+const WIDE = {
+  type: 'record',
+  name: 'Wide',
+  fields: Array.from({ length: 100 }, (_, i) => {
+    const type = ['int', 'long', 'double', 'string', 'boolean'][i % 5]!;
+    return { name: `column_${i}`, type: i % 3 === 0 ? ['null', type] : type };
+  }),
+};
+
+function wideRow(row: number): Record<string, unknown> {
+  const value: Record<string, unknown> = {};
+  WIDE.fields.forEach(({ name, type }, i) => {
+    if (Array.isArray(type) && (row + i) % 4 === 0) value[name] = null;
+    else if (i % 5 === 0) value[name] = (row * (i + 1)) % 1000;
+    else if (i % 5 === 1) value[name] = row * 1_000_003 + i;
+    else if (i % 5 === 2) value[name] = ((row * 7919) % 100_000) / 100;
+    else if (i % 5 === 3) value[name] = `value ${(row * (i + 7)) % (i * 40 + 10)}`;
+    else value[name] = (row + i) % 3 === 0;
+  });
+  return value;
+}
+
+const wide = Array.from({ length: 20_000 }, (_, row) => wideRow(row));
+run('100 columns, Avro', avroCase(WIDE, wide));
+run('100 columns, JSON', jsonCase(wide.map((value) => Buffer.from(JSON.stringify(value)))));
+
+const events = join(
+  import.meta.dirname,
+  '..',
+  '..',
+  'shared',
+  'data',
+  'gharchive',
+  'events.ndjson',
+);
+if (existsSync(events)) {
+  const lines = readFileSync(events, 'utf8').trim().split('\n');
+  run('GitHub events, nested JSON', jsonCase(lines.map((line) => Buffer.from(line))));
+}
+
+/** The same ten columns of flights through Arrow IPC and parquet-wasm. */
+function throughWasm(): void {
+  const column = (i: number) => rows.map((row) => row[i]);
+  const long = (values: number[]) => BigInt64Array.from(values, (value) => BigInt(value));
+  const micros = new arrow.TimestampMicrosecond('UTC');
+  const header = new arrow.Struct([
+    new arrow.Field('key', new arrow.Utf8(), true),
+    new arrow.Field('value', new arrow.Binary(), true),
+  ]);
+  const length = rows.length;
+  const time = (values: number[]) =>
+    arrow.makeVector({ type: micros, data: long(values), length, nullCount: 0 });
+  const table = new arrow.Table({
+    date: time(column(0).map((ms) => (ms as number) * 1000)),
+    delay: arrow.makeVector(long(column(1) as number[])),
+    distance: arrow.makeVector(long(column(2) as number[])),
+    origin: arrow.vectorFromArray(column(3), new arrow.Utf8()),
+    destination: arrow.vectorFromArray(column(4), new arrow.Utf8()),
+    _kafka_partition: arrow.makeVector(new Int32Array(length)),
+    _kafka_offset: arrow.makeVector(long(rows.map((_, i) => i))),
+    _kafka_timestamp: time(rows.map((_, i) => (1_790_000_000_000 + Math.floor(i / 300)) * 1000)),
+    _kafka_key: arrow.vectorFromArray(new Array(length).fill(null), new arrow.Binary()),
+    _kafka_headers: arrow.vectorFromArray(
+      rows.map(() => []),
+      new arrow.List(new arrow.Field('element', header, true)),
+    ),
+  });
+  measure('flights, parquet-wasm (from Arrow columns)', length, () => {
+    const ipc = arrow.tableToIPC(table, 'stream');
+    const properties = new wasm.WriterPropertiesBuilder()
+      .setCompression(wasm.Compression.ZSTD)
+      .build();
+    wasm.writeParquet(wasm.Table.fromIPCStream(ipc), properties);
+  });
+}
+throughWasm();
