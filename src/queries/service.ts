@@ -19,9 +19,9 @@ import { ManifestCache } from './manifest-cache.ts';
 import { resolveTable, type TableDirectory } from './resolve.ts';
 import type { querySettings } from './settings.ts';
 import {
-  parseStatement,
   positionDetails,
   type Statement,
+  StatementCache,
   type TableReference,
 } from './statement.ts';
 import { loadVectors } from './vectors.ts';
@@ -38,6 +38,12 @@ export interface QueryServiceOptions {
   readonly settings: Values<typeof querySettings>;
   readonly clock: Clock;
   readonly metrics: Metrics;
+}
+
+export interface QueryOptions {
+  readonly signal?: AbortSignal;
+  /** The result is made whole in DuckDB's memory before the first row: quicker to start, for answers sent as one. */
+  readonly whole?: boolean;
 }
 
 export interface ResultColumn {
@@ -57,6 +63,7 @@ export interface QueryResult {
 export class QueryService {
   readonly #options: QueryServiceOptions;
   readonly #manifests: ManifestCache;
+  readonly #statements = new StatementCache();
   #engine: Promise<Engine> | undefined;
 
   constructor(options: QueryServiceOptions) {
@@ -69,7 +76,7 @@ export class QueryService {
    * @throws FloeError `invalid` (the query's fault, with `details.line` and `.column` where known), `timeout`,
    *   `cancelled`, `exhausted`, `unavailable`.
    */
-  async query(text: string, signal?: AbortSignal): Promise<QueryResult> {
+  async query(text: string, options: QueryOptions = {}): Promise<QueryResult> {
     const { settings, clock } = this.#options;
     if (Buffer.byteLength(text) > settings['sql.max.query.bytes']) {
       throw new FloeError(
@@ -77,12 +84,12 @@ export class QueryService {
         `the query is longer than ${settings['sql.max.query.bytes']} bytes (sql.max.query.bytes)`,
       );
     }
-    const run = new Run(text, clock, settings['sql.timeout.ms'], signal);
+    const run = new Run(text, clock, settings['sql.timeout.ms'], options.signal);
     try {
       const engine = await (this.#engine ??= this.#open());
       const slot = await engine.acquire(run.signal);
       run.onEnd(() => engine.release(slot));
-      return await this.#start(run, slot);
+      return await this.#start(run, slot, options.whole === true);
     } catch (caught) {
       await run.end();
       throw run.explain(caught);
@@ -105,16 +112,16 @@ export class QueryService {
     return opening;
   }
 
-  async #start(run: Run, slot: Slot): Promise<QueryResult> {
+  async #start(run: Run, slot: Slot, whole: boolean): Promise<QueryResult> {
     run.interrupts(slot);
-    const statement = await parseStatement(slot.connection, run.text);
+    const statement = await this.#statements.get(slot.connection, run.text);
     const text = statement.showsTables ? await this.#showTables(slot, statement) : run.text;
     let number = 0;
     for (const reference of statement.tables)
       await this.#prepare(run, slot, { reference, statement, number: number++ });
     run.signal.throwIfAborted();
-    const result = await slot.connection.stream(text);
-    return run.result(result);
+    const { connection } = slot;
+    return run.result(whole ? await connection.run(text) : await connection.stream(text));
   }
 
   /** Makes the view that a table name of the query stands for. */

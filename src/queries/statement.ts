@@ -52,10 +52,7 @@ const TABLE_FUNCTIONS: ReadonlySet<string> = new Set([
 const MAX_DEPTH = 4_000;
 
 /** @throws FloeError `invalid` for anything but one SELECT over tables. */
-export async function parseStatement(
-  connection: DuckDBConnection,
-  query: string,
-): Promise<Statement> {
+async function parseStatement(connection: DuckDBConnection, query: string): Promise<Statement> {
   const reader = await connection.runAndReadAll(
     'SELECT json_serialize_sql($1::VARCHAR, skip_null := true, skip_empty := true)',
     [query],
@@ -73,6 +70,27 @@ export async function parseStatement(
   found.visit(statements[0]!['node'], 0);
   return found.statement();
 }
+
+/** Parsed queries kept; dashboards send the same few again and again. */
+const CACHED_STATEMENTS = 256;
+
+/** What was parsed lately, by text. Parsing needs no table, so nothing in it goes stale. */
+export class StatementCache {
+  readonly #kept = new Map<string, Statement>();
+
+  async get(connection: DuckDBConnection, query: string): Promise<Statement> {
+    const kept = this.#kept.get(query);
+    if (kept !== undefined) return kept;
+    const statement = await parseStatement(connection, query);
+    if (query.length > MAX_CACHED_LENGTH) return statement;
+    if (this.#kept.size >= CACHED_STATEMENTS) this.#kept.delete(this.#kept.keys().next().value!);
+    this.#kept.set(query, statement);
+    return statement;
+  }
+}
+
+/** Longer queries are parsed each time: they are rarely sent twice. */
+const MAX_CACHED_LENGTH = 16 * 1024;
 
 function syntaxError(tree: Node, query: string): FloeError {
   if (tree['error_type'] === 'not implemented') {

@@ -88,7 +88,7 @@ export class SqlFixture {
 
   /** All rows of a query, values as JSON has them. */
   async rows(query: string, signal?: AbortSignal): Promise<JsonValue[][]> {
-    const result = await this.service.query(query, signal);
+    const result = await this.service.query(query, signal === undefined ? {} : { signal });
     const rows: JsonValue[][] = [];
     for await (const chunk of result.chunks())
       rows.push(...chunk.getRows().map((row) => row.map(toJson)));

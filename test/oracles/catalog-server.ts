@@ -1,4 +1,4 @@
-// Starts the embedded catalog alone, for checkers that talk to it: `catalog-server.ts [STORAGE_URI] [PORT]`.
+// Starts the embedded catalog alone, with SQL on the same port, for checkers: `catalog-server.ts [STORAGE_URI] [PORT]`.
 // Prints `catalog http://127.0.0.1:PORT` when ready; ends with SIGTERM. Metadata is in memory.
 // S3 storage takes endpoint and keys from AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY.
 import { mkdtempSync } from 'node:fs';
@@ -17,6 +17,7 @@ import {
   Warehouse,
 } from '../../src/catalog/index.ts';
 import { openSqliteMetadata } from '../../src/metadata/sqlite/index.ts';
+import { openQueries, querySettings, sqlRoutes } from '../../src/queries/index.ts';
 import { objectSettings, openObjectStore } from '../../src/storage/objects/index.ts';
 
 const [uri = pathToFileURL(mkdtempSync(join(tmpdir(), 'floe-catalog-'))).href, port = '0'] =
@@ -56,6 +57,23 @@ const app = createCatalogServer({
   settings,
   logger,
 });
+const sqlSettings = resolveSettings(querySettings, {});
+const service = await openQueries({
+  catalog,
+  dataDir: mkdtempSync(join(tmpdir(), 'floe-sql-')),
+  settings: sqlSettings,
+  clock: systemClock,
+  metrics: noMetrics,
+});
+void app.register(async (scope) =>
+  sqlRoutes(scope, {
+    service,
+    settings: sqlSettings,
+    logger,
+    metrics: noMetrics,
+    clock: systemClock,
+  }),
+);
 const address = await app.listen({ host: '127.0.0.1', port: Number(port) });
 process.stdout.write(`catalog ${address}\n`);
 process.once('SIGTERM', () => void app.close().then(() => process.exit(0)));

@@ -96,7 +96,7 @@ async function answer(
   reply.raw.once('close', () => {
     if (!reply.raw.writableFinished) gone.abort();
   });
-  const result = await service.query(query, gone.signal);
+  const result = await service.query(query, { signal: gone.signal, whole: writer.whole });
   const bytes = writer.write(result, { maxRows: settings['sql.max.result.rows'] });
   return send(reply, writer, bytes);
 }

@@ -8,6 +8,8 @@ import { type JsonValue, toJson } from '../values.ts';
 
 export interface ResultWriter {
   readonly mediaType: string;
+  /** Sent as one document. */
+  readonly whole: boolean;
   write(
     result: QueryResult,
     limits: { readonly maxRows: number },
@@ -70,12 +72,12 @@ async function* csv(result: QueryResult) {
 }
 
 export const writers: readonly ResultWriter[] = [
-  { mediaType: 'application/json', write: json },
-  { mediaType: 'application/x-ndjson', write: ndjson },
-  { mediaType: 'application/ndjson', write: ndjson },
-  { mediaType: 'application/jsonl', write: ndjson },
-  { mediaType: 'text/csv', write: csv },
-  { mediaType: 'application/vnd.apache.arrow.stream', write: arrowStream },
+  { mediaType: 'application/json', whole: true, write: json },
+  { mediaType: 'application/x-ndjson', whole: false, write: ndjson },
+  { mediaType: 'application/ndjson', whole: false, write: ndjson },
+  { mediaType: 'application/jsonl', whole: false, write: ndjson },
+  { mediaType: 'text/csv', whole: false, write: csv },
+  { mediaType: 'application/vnd.apache.arrow.stream', whole: false, write: arrowStream },
 ];
 
 /** The writer that an Accept header asks for; JSON without one. Undefined when none fits. */
