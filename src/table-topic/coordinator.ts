@@ -709,9 +709,11 @@ export class TableCoordinator implements Component {
   #lagRecords(): number {
     let lag = 0;
     for (const [partition, partitionId] of this.#topic.partitions.entries()) {
-      const end = this.#deps.log.watermarks(partitionId)?.lastStableOffset;
-      const committed = this.#committedEnds.get(partition);
-      if (end !== undefined && committed !== undefined) lag += Math.max(0, end - committed);
+      const marks = this.#deps.log.watermarks(partitionId);
+      if (marks === undefined) continue;
+      // A table that never got as far as its position has everything before it.
+      const committed = this.#committedEnds.get(partition) ?? marks.logStartOffset;
+      lag += Math.max(0, marks.lastStableOffset - committed);
     }
     return lag;
   }

@@ -1,0 +1,65 @@
+import { beforeEach, expect, test } from 'vitest';
+import { Bench } from './testing/bench.ts';
+import { createTopicConfigValidator, type TopicConfigValidator } from './validate.ts';
+
+let bench: Bench;
+let validator: TopicConfigValidator;
+const ON = { 'table.topic.enable': 'true' };
+
+beforeEach(async () => {
+  bench = await Bench.open();
+  validator = createTopicConfigValidator(bench);
+});
+
+test('values are judged even while the topic is no table', async () => {
+  await validator.validate('t', { 'table.topic.name': 'fine', 'retention.ms': 'not ours' });
+  await expect(validator.validate('t', { 'table.topic.name': 'a-b' })).rejects.toThrow(
+    /table.topic.name: "a-b" is not a table name/,
+  );
+  expect(validator.concerns('table.topic.enable')).toBe(true);
+  expect(validator.concerns('automq.table.topic.enable')).toBe(true);
+  expect(validator.concerns('retention.ms')).toBe(false);
+});
+
+test('a converter must be chosen unless the subject is registered', async () => {
+  await expect(validator.validate('t', ON)).rejects.toThrow(/by_schema_id, json, string or raw/);
+  await bench.schemas.register(
+    't-value',
+    '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}',
+  );
+  await validator.validate('t', ON);
+  await validator.validate('u', { ...ON, 'table.topic.convert.value.type': 'json' });
+});
+
+test('two topics never share a table, nor one the other’s dead letters', async () => {
+  await bench.topic('a.b', { 'table.topic.convert.value.type': 'raw' });
+  const config = { ...ON, 'table.topic.convert.value.type': 'raw' };
+  await validator.validate('a.b', config);
+  await expect(validator.validate('A-B', config)).rejects.toThrow(/belongs to topic "a.b"/);
+  await expect(validator.validate('a_b_dlq', config)).rejects.toThrow(/kafka.a_b_dlq/);
+  await validator.validate('A-B', { ...config, 'table.topic.namespace': 'other' });
+});
+
+test('partitions are checked as soon as the columns are known', async () => {
+  const by = (text: string) => ({
+    ...ON,
+    'table.topic.convert.value.type': 'string',
+    'table.topic.partition.by': text,
+  });
+  await validator.validate(
+    't',
+    by('[day(_kafka_timestamp), truncate(_kafka_value, 3), bucket(_kafka_offset, 2)]'),
+  );
+  await expect(validator.validate('t', by('[a]'))).rejects.toThrow(
+    /no column "a" to partition by; columns are _kafka_value/,
+  );
+  await expect(validator.validate('t', by('[hour(_kafka_value)]'))).rejects.toThrow(
+    /hour can't take/,
+  );
+  await expect(
+    validator.validate('t', by('[day(_kafka_timestamp), day(_kafka_timestamp)]')),
+  ).rejects.toThrow(/twice/);
+  await expect(validator.validate('t', by('[_kafka_headers]'))).rejects.toThrow(/partition.by/);
+  // JSON's columns are only known from records.
+  await validator.validate('t', { ...by('[a]'), 'table.topic.convert.value.type': 'json' });
+});
