@@ -66,8 +66,9 @@ export class ManualClock implements Clock {
     this.#now = startMs;
   }
 
+  /** Whole milliseconds, as the machine's clock; timers may fall between. */
   now(): number {
-    return this.#now;
+    return Math.floor(this.#now);
   }
 
   monotonic(): number {

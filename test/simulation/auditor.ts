@@ -48,3 +48,20 @@ function checkBatch(batch: SentBatch, places: readonly string[], logStartOffset:
   if (batch.state === 'refused' && batch.sends === 1 && places.length > 0)
     throw new Error(`L9: ${what} was refused for good and is at ${places[0]}`);
 }
+
+/**
+ * L10, after retention, compaction, collection and sweep had their time: what is referenced exists, what exists is
+ * referenced (the file that is being filled may not have its first commit yet).
+ */
+export async function auditObjects(world: World): Promise<void> {
+  const { stored, referenced } = await world.inventory();
+  const missing = referenced.filter((key) => !stored.includes(key));
+  if (missing.length > 0) throw new Error(`L10: referenced and gone: ${few(missing)}`);
+  const orphans = stored.filter((key) => !referenced.includes(key));
+  if (orphans.length > (world.mode === 'local' ? 1 : 0))
+    throw new Error(`L10: not referenced and not swept: ${few(orphans)}`);
+}
+
+function few(keys: readonly string[]): string {
+  return `${keys.length} keys, ${keys.slice(0, 3).map((key) => key.slice(-40))}`;
+}

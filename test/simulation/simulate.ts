@@ -1,6 +1,6 @@
 // One seeded run: clients act, faults come and go, the node dies now and then; in the end faults stop, everything must
 // come to rest within a bound (L8), and the auditor looks, before and after one more crash (L11).
-import { audit } from './auditor.ts';
+import { audit, auditObjects } from './auditor.ts';
 import { Workload } from './workload.ts';
 import { type Mode, World } from './world.ts';
 
@@ -33,6 +33,10 @@ export async function simulate(seed: number, mode: Mode): Promise<Outcome> {
     await audit(world, workload);
     await restart(world, workload);
     await audit(world, workload);
+    await rest(world);
+    await audit(world, workload);
+    await auditObjects(world);
+    await world.maintenance.stop();
   } catch (cause) {
     throw new Error(`seed ${seed} (${mode}): ${cause instanceof Error ? cause.message : cause}`, {
       cause,
@@ -126,6 +130,11 @@ async function endFaults(world: World, workload: Workload): Promise<void> {
     if (waited > REST_MS)
       throw new Error(`L8: ${workload.pending} requests pending, ${open} batches unacked at rest`);
   }
+}
+
+/** Long enough for orphans to come of age and be swept, twice over. */
+async function rest(world: World): Promise<void> {
+  for (let waited = 0; waited < 30_000; waited += 100) await world.clock.advance(100);
 }
 
 /** FNV-1a over the trace. */

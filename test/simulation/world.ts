@@ -9,6 +9,8 @@ import { type IdSource, type Prng, seededIds, seededPrng } from '../../src/base/
 import { resolveSettings } from '../../src/base/settings.ts';
 import { metadataOn, openDatabase, type SqliteMetadata } from '../../src/metadata/sqlite/index.ts';
 import type { Disk, DiskFile } from '../../src/storage/log/disk.ts';
+import { Maintenance } from '../../src/storage/log/maintenance.ts';
+import { maintenanceSettings } from '../../src/storage/log/maintenance-settings.ts';
 import type { LogSettings } from '../../src/storage/log/open-front.ts';
 import { type InThreadLog, openInThread } from '../../src/storage/log/open-in-thread.ts';
 import { readSettings } from '../../src/storage/log/read-settings.ts';
@@ -43,6 +45,23 @@ const SETTINGS: LogSettings = {
   'log.read.cold.cache.bytes': 1_048_576,
 };
 
+const MAINTENANCE = {
+  ...resolveSettings(maintenanceSettings, {}),
+  'log.read.gap.bytes': SETTINGS['log.read.gap.bytes'],
+  'log.retention.check.interval.ms': 300,
+  'log.collect.interval.ms': 200,
+  'log.sweep.interval.ms': 2_000,
+  'log.delete.grace.ms': 400,
+  'log.orphan.age.ms': 8_000,
+  'log.compact.interval.ms': 150,
+  'log.compact.age.ms': 200,
+  'log.compact.object.bytes': 65_536,
+  'log.compact.block.bytes': 4_096,
+  'log.compact.fan.in': 3,
+};
+/** Every second partition keeps so much. */
+const RETENTION_BYTES = 30_000;
+
 /** Ends with its node: whatever an old life still has in flight touches nothing any more. */
 class Life {
   over = false;
@@ -62,6 +81,7 @@ export class World {
   storeFaults: Faults = noFaults;
   node!: InThreadLog;
   metadata!: SqliteMetadata;
+  maintenance!: Maintenance;
   lives = 0;
   commits = 0;
   /** Broken promises noticed where throwing would only look like one more fault. */
@@ -103,11 +123,52 @@ export class World {
       wrapSequencer: (port) => this.#lossy(port),
       ...(this.mode === 'local' ? { disk: livingDisk(this.disk, life) } : {}),
     });
+    this.maintenance = this.#maintain(life);
+  }
+
+  /** Retention, compaction, collection and sweep, all of it all the time. */
+  #maintain(life: Life): Maintenance {
+    const { node, metadata, clock, ids } = this;
+    const objects = living(metadata.objects, life, this.disk);
+    return new Maintenance({
+      clusterId: CLUSTER_ID,
+      store: this.#livingStore(life),
+      source: node.source,
+      metadata: { log: metadata.log, objects },
+      reader: node.reader,
+      settings: MAINTENANCE,
+      clock,
+      ids,
+      logger: silentLogger,
+      metrics: noMetrics,
+      policy: (partitionId) => ({
+        retentionMs: -1,
+        retentionBytes: partitionId % 2 === 0 ? RETENTION_BYTES : -1,
+      }),
+      pin: () => Infinity,
+      onMoved: (partitions) => node.log.logStartsMoved(partitions),
+      retireFiles: async (keys) => {
+        life.check();
+        await node.host.sequencer.retireFiles(keys);
+      },
+    });
+  }
+
+  /** Keys that exist and keys that the metadata refers to (L10). */
+  async inventory(): Promise<{ stored: string[]; referenced: string[] }> {
+    const stored = this.node.host.wal?.names() ?? [];
+    for await (const { key } of this.#store.list('')) stored.push(key);
+    const referenced = this.#database
+      .prepare("SELECT key FROM log_objects WHERE state IN ('open', 'sealed')")
+      .all()
+      .map((row) => row['key'] as string);
+    return { stored, referenced };
   }
 
   /** The power goes out; what was not synced is decided by chance; a new life begins. */
   async crash(): Promise<void> {
     this.#life.over = true;
+    void this.maintenance?.stop();
     this.disk.restart();
     await this.settle();
     await this.start();
@@ -167,9 +228,29 @@ export class World {
       get: (key, options) => store.get(key, options),
       head: (key) => store.head(key),
       list: (prefix, options) => store.list(prefix, options),
-      delete: (keys) => store.delete(keys),
+      delete: async (keys) => {
+        life.check();
+        this.disk.step();
+        await store.delete(keys);
+      },
     };
   }
+}
+
+/** Any domain whose calls end with its life, and may be the moment of a crash, before or after they happened. */
+function living<T extends object>(domain: T, life: Life, disk: SimulatedDisk): T {
+  return new Proxy(domain, {
+    get(target, name) {
+      const method = Reflect.get(target, name) as (...args: unknown[]) => Promise<unknown>;
+      return async (...args: unknown[]) => {
+        life.check();
+        disk.step();
+        const result = await method.apply(target, args);
+        life.check();
+        return result;
+      };
+    },
+  });
 }
 
 type GuardedMethod = 'sealNow' | 'checkpoint' | 'pruneFlushes';

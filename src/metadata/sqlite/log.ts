@@ -73,7 +73,7 @@ export interface KnownFile {
   readonly objectId: number;
   readonly key: string;
   readonly generation: number;
-  readonly state: 'open' | 'sealed' | 'deleting';
+  readonly state: 'open' | 'sealed' | 'deleting' | 'deleted';
 }
 
 const EMPTY = new Uint8Array(0);

@@ -21,6 +21,7 @@ export interface InThreadOptions
 export interface InThreadLog extends OpenedFront {
   readonly host: SequencerHost;
   readonly slabs: SlabPool;
+  readonly source: ByteSource;
   stop(): Promise<void>;
 }
 
@@ -48,6 +49,7 @@ export async function openInThread(options: InThreadOptions): Promise<InThreadLo
     ...opened,
     host,
     slabs,
+    source,
     async stop() {
       await opened.log.stop();
       await host.stop();

@@ -42,7 +42,9 @@ export function recoverFiles(options: RecoverOptions): Recovered {
     }
     sealer.add(index);
   }
-  const keys = new Set(known.map((file) => file.key));
+  // A crash may bring back the name of a file whose removal was recorded: nothing syncs removals.
+  const kept = known.filter((file) => file.state !== 'deleted');
+  const keys = new Set(kept.map((file) => file.key));
   const strays = wal.names().filter((key) => !keys.has(key));
   for (const key of strays) wal.retire(key);
   return { sealed: open.length - sealer.waiting, retired: strays.length, damaged };
