@@ -14,6 +14,7 @@ import { resolveSettings, type Values } from '../base/settings.ts';
 import { GroupCoordinator, groupHandlers } from '../broker/groups/index.ts';
 import { startBroker } from '../broker/index.ts';
 import { createCatalogServer, EmbeddedCatalog, Warehouse } from '../catalog/index.ts';
+import { openQueries, type QueryService, sqlRoutes } from '../queries/index.ts';
 import {
   registryRoutes,
   registryServerOptions,
@@ -104,7 +105,16 @@ async function start(node: Node): Promise<Floe> {
   const registryApp = fastify(registryServerOptions);
   registryRoutes(registryApp, registry);
   const catalogApp = createCatalogServer({ catalog, s3: s3Access(settings), settings, logger });
-  const operator = operatorApp(node, { tables });
+  const queries = lifecycle.add(
+    'queries',
+    await openQueries({
+      ...node,
+      catalog,
+      dataDir: options.dataDir,
+      tableOfTopic: (topic) => tables.tableOf(topic),
+    }),
+  );
+  const operator = operatorApp(node, { tables, queries });
   const faces = [
     ['registry', registryApp],
     ['catalog', catalogApp],
@@ -204,9 +214,16 @@ function s3Access(settings: ServerSettings) {
   };
 }
 
+interface OperatorParts {
+  readonly tables: TableTopics;
+  readonly queries: QueryService;
+}
+
 /** SQL, tables, metrics, health. */
-function operatorApp({ metrics }: Node, { tables }: { tables: TableTopics }) {
+function operatorApp(node: Node, { tables, queries }: OperatorParts) {
+  const { metrics } = node;
   const app = fastify();
+  sqlRoutes(app, { ...node, service: queries });
   tableRoutes(app, { tables });
   app.get('/healthz', async () => ({ status: 'ok' }));
   app.get('/metrics', async (_request, reply) =>

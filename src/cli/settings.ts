@@ -4,6 +4,7 @@ import { groupSettings } from '../broker/groups/index.ts';
 import { brokerSettings } from '../broker/index.ts';
 import { catalogSettings } from '../catalog/index.ts';
 import { protocolSettings } from '../protocol/index.ts';
+import { querySettings } from '../queries/index.ts';
 import { registrySettings } from '../schema-registry/index.ts';
 import { readSettings } from '../storage/log/read-settings.ts';
 import { logSettings } from '../storage/log/settings.ts';
@@ -33,6 +34,7 @@ export const settingsByArea = {
   'Schema registry': registrySettings,
   Catalog: catalogSettings,
   'Table topics': tableSettings,
+  SQL: querySettings,
 } as const satisfies Record<string, Settings>;
 
 export const serverSettings = {
@@ -44,4 +46,5 @@ export const serverSettings = {
   ...settingsByArea['Schema registry'],
   ...settingsByArea.Catalog,
   ...settingsByArea['Table topics'],
+  ...settingsByArea.SQL,
 } as const satisfies Settings;
