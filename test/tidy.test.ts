@@ -26,7 +26,7 @@ const BANNED: readonly (readonly [RegExp, string])[] = [
     /registry\.npmjs\.org|pypi\.org|repo1?\.maven/,
     'no registry host names: clients know where to look',
   ],
-  [/\/work\/|\/root\//, "no machine's paths"],
+  [/(^|[\s'"`(])\/(work|root)\//, "no machine's paths"],
   [/\.only\(|\bdebugger\b/, 'left over from debugging'],
 ];
 

@@ -1,0 +1,21 @@
+// Writes the reference pages that code knows best: docs/settings.md and docs/apis.md. `--check` only compares, and
+// is part of the tests, so the pages can't fall behind.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { apisPage, settingsPage } from './pages.ts';
+
+const docs = join(import.meta.dirname, '..', 'docs');
+for (const [name, text] of [
+  ['settings.md', settingsPage()],
+  ['apis.md', apisPage()],
+] as const) {
+  const path = join(docs, name);
+  if (process.argv.includes('--check')) {
+    if (readFileSync(path, 'utf8') !== text) {
+      process.stderr.write(`docs/${name} is behind the code: npm run docs\n`);
+      process.exitCode = 1;
+    }
+  } else {
+    writeFileSync(path, text);
+  }
+}
