@@ -93,7 +93,8 @@ export class BytesColumn extends Column {
   }
 
   protected padValues(from: number, to: number): void {
-    this.offsets.fill(this.offsets[from]!, from + 1, to + 1);
+    const offset = this.offsets[from]!;
+    for (let row = from + 1; row <= to; row++) this.offsets[row] = offset;
   }
 
   protected truncateValues(): void {}
@@ -177,9 +178,7 @@ export class FixedColumn extends Column {
     this.data = grown(this.data, capacity * this.width);
   }
 
-  protected padValues(from: number, to: number): void {
-    this.data.fill(0, from * this.width, to * this.width);
-  }
+  protected padValues(): void {}
 
   protected truncateValues(): void {}
 }

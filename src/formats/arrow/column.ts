@@ -39,7 +39,14 @@ export abstract class Column {
   }
 
   appendNull(): void {
-    this.padTo(this.length + 1);
+    if (this.flags === null) {
+      this.padTo(this.length + 1);
+      return;
+    }
+    const row = this.claim();
+    this.flags[row] = 0;
+    this.nullCount++;
+    this.padValues(row, row + 1);
   }
 
   /** Appends nulls until `length` rows are there; does nothing when they are. */
@@ -126,7 +133,7 @@ export abstract class Column {
   abstract createLike(): Column;
   protected abstract gatherInto(target: Column, rows: RowSelection): void;
   protected abstract grow(capacity: number): void;
-  /** Gives null rows `[from, to)` their neutral values where the layout needs some. */
+  /** Completes the layout for null rows `[from, to)`: offsets. What stands in a null's slot is never read. */
   protected abstract padValues(from: number, to: number): void;
   protected abstract truncateValues(length: number): void;
 }

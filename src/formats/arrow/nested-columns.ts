@@ -91,7 +91,8 @@ abstract class RepeatedColumn extends Column {
   }
 
   protected padValues(from: number, to: number): void {
-    this.offsets.fill(this.offsets[from]!, from + 1, to + 1);
+    const offset = this.offsets[from]!;
+    for (let row = from + 1; row <= to; row++) this.offsets[row] = offset;
   }
 
   /** Copies the offsets of the selected rows and returns the entries they hold. */

@@ -36,9 +36,7 @@ export class BooleanColumn extends Column {
     this.values = grown(this.values, capacity);
   }
 
-  protected padValues(from: number, to: number): void {
-    this.values.fill(0, from, to);
-  }
+  protected padValues(): void {}
 
   protected truncateValues(): void {}
 }
@@ -74,9 +72,7 @@ export class Int32Column extends Column {
     this.values = grown(this.values, capacity);
   }
 
-  protected padValues(from: number, to: number): void {
-    this.values.fill(0, from, to);
-  }
+  protected padValues(): void {}
 
   protected truncateValues(): void {}
 }
@@ -135,9 +131,7 @@ export class Int64Column extends Column {
     this.halves = grown(this.halves, capacity * 2);
   }
 
-  protected padValues(from: number, to: number): void {
-    this.halves.fill(0, from * 2, to * 2);
-  }
+  protected padValues(): void {}
 
   protected truncateValues(): void {}
 }
@@ -180,9 +174,7 @@ export class FloatColumn extends Column {
     this.values = grown(this.values, capacity);
   }
 
-  protected padValues(from: number, to: number): void {
-    this.values.fill(0, from, to);
-  }
+  protected padValues(): void {}
 
   protected truncateValues(): void {}
 }

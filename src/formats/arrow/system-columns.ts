@@ -37,6 +37,7 @@ function field(name: string, type: ProposedField['type']): ProposedField {
 
 /** Appends to the system columns of one TableColumns. A column that isn't bound is left out. */
 export class SystemColumns {
+  readonly #columns: TableColumns;
   readonly #partition: Int32Column | undefined;
   readonly #offset: Int64Column | undefined;
   readonly #timestamp: Int64Column | undefined;
@@ -47,6 +48,7 @@ export class SystemColumns {
   readonly #headerValue: BytesColumn | undefined;
 
   constructor(columns: TableColumns, bindings: Bindings) {
+    this.#columns = columns;
     const find = (name: string) => {
       const id = bindings.get(systemPath(name));
       return id === undefined ? undefined : columns.byId(id);
@@ -68,14 +70,15 @@ export class SystemColumns {
     else this.#timestamp?.append(timestampMs * 1000);
   }
 
-  /** The key's bytes `[start, end)`; call `appendNullKey` for a null key. */
+  /** The key's bytes `[start, end)`. A row without this call has a null key. */
   appendKey(bytes: Uint8Array, start: number, end: number): void {
-    this.#key?.append(bytes, start, end);
+    if (this.#key === undefined) return;
+    this.#key.padTo(this.#columns.rowCount);
+    this.#key.append(bytes, start, end);
   }
 
-  appendNullKey(): void {
-    this.#key?.appendNull();
-  }
+  /** Does nothing: says in the caller's code that the key is null. */
+  appendNullKey(): void {}
 
   /** A header's key, `bytes[start, end)`. Its value must follow. */
   appendHeaderKey(bytes: Uint8Array, start: number, end: number): void {

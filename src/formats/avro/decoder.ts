@@ -33,6 +33,7 @@ import {
 } from './schema.ts';
 import { forEachItem, skipStep } from './skip.ts';
 import { PRESENT_FIELD, rootRecord } from './to-iceberg.ts';
+import { type Child, unroll } from './unroll.ts';
 
 export interface AvroDecoder {
   /**
@@ -71,12 +72,6 @@ export function compileAvroDecoder(
   };
 }
 
-/** A step and the column it appends to, for children that may lag behind their struct. */
-interface Child {
-  readonly step: Step;
-  readonly column: Column | undefined;
-}
-
 class Compiler {
   readonly #columns: TableColumns;
   readonly #bindings: Bindings;
@@ -90,9 +85,9 @@ class Compiler {
     const record = rootRecord(schema);
     if (record === undefined) {
       const child = this.#child(schema, ROOT_PATH, []);
-      return childrenSteps([child], this.#columns);
+      return unroll([child], this.#columns);
     }
-    const fields = childrenSteps(this.#fields(record, '', [record]), this.#columns);
+    const fields = unroll(this.#fields(record, '', [record]), this.#columns);
     if (schema.kind !== 'union') return fields;
     const recordAt = schema.branches.findIndex((branch) => branch.kind !== 'null');
     return (cursor) => {
@@ -140,7 +135,7 @@ class Compiler {
     const struct = expect<StructColumn>(column, 'struct', { schema, path });
     if (schema.fields.length === 0) return this.#present(struct, path);
     const children = this.#fields(schema, path, [...ancestors, schema]);
-    const fields = childrenSteps(children, struct);
+    const fields = unroll(children, struct);
     return (cursor) => {
       fields(cursor);
       struct.end();
@@ -211,20 +206,6 @@ class Compiler {
 interface Target {
   readonly column: Column;
   readonly ancestors: readonly AvroRecord[];
-}
-
-/** Runs the children of a struct in order; a child left out by earlier rows is padded to the struct first. */
-function childrenSteps(children: readonly Child[], parent: { readonly length: number }): Step {
-  const steps = children.map((child) => child.step);
-  const columns = children.map((child) => child.column);
-  return (cursor) => {
-    const row = parent.length;
-    for (let i = 0; i < steps.length; i++) {
-      const column = columns[i];
-      if (column !== undefined && column.length < row) column.padTo(row);
-      steps[i]!(cursor);
-    }
-  };
 }
 
 function readBranch(cursor: AvroCursor, branches: number): number {

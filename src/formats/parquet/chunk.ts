@@ -50,7 +50,8 @@ export class ChunkEncoder {
     const shredded = shred(columns, leaf);
     const values = valuesOf(leaf, shredded);
     const dictionary = values.kind === 'booleans' ? null : this.#dictionaries.build(values);
-    const pages = new Pages(this.#compress);
+    // Levels alone are runs already.
+    const pages = new Pages(values.count === 0 ? undefined : this.#compress);
     let taken = 0;
     for (let from = 0; from < shredded.count; ) {
       const to = pageEnd(shredded, from, values, taken);
