@@ -59,6 +59,8 @@ const MAINTENANCE = {
   'log.compact.block.bytes': 4_096,
   'log.compact.fan.in': 3,
 };
+/** Within this, what was just given up is on its way out. */
+const GRACE_MS = 3_000;
 /** Every second partition keeps so much. */
 const RETENTION_BYTES = 30_000;
 
@@ -154,13 +156,14 @@ export class World {
     });
   }
 
-  /** Keys that exist and keys that the metadata refers to (L10). */
+  /** Keys that exist, and keys that the metadata refers to or has given up only now (L10). */
   async inventory(): Promise<{ stored: string[]; referenced: string[] }> {
     const stored = this.node.host.wal?.names() ?? [];
     for await (const { key } of this.#store.list('')) stored.push(key);
     const referenced = this.#database
-      .prepare("SELECT key FROM log_objects WHERE state IN ('open', 'sealed')")
-      .all()
+      .prepare(`SELECT key FROM log_objects WHERE state IN ('open', 'sealed')
+        OR (state = 'deleting' AND changed_ms > ?)`)
+      .all(this.clock.now() - GRACE_MS)
       .map((row) => row['key'] as string);
     return { stored, referenced };
   }

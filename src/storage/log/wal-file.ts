@@ -157,9 +157,9 @@ export class WalFiles {
     }
   }
 
-  /** Takes a file that nothing refers to: kept for new use, or removed. */
+  /** Takes a file that nothing refers to: kept for new use, or removed. One that is gone already is fine. */
   retire(key: string): void {
-    if (key === this.#current?.key) return;
+    if (key === this.#current?.key || !this.names().includes(key)) return;
     const to = `${this.#freeDirectory}/${key.slice(key.lastIndexOf('/') + 1)}`;
     if (this.#free.length >= this.#options.recycleFiles) {
       this.#disk.unlink(key);
