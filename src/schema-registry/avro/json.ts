@@ -25,9 +25,12 @@ type Reviver = (
   context?: { source?: string },
 ) => unknown;
 
-/** @throws SyntaxError on anything but JSON, or on more than {@link MAX_DEPTH} levels. */
-export function parseJson(text: string): Json {
-  assertDepth(text);
+/**
+ * Parses JSON in which comments (`//` and C style) are white space: Avro's Java parser takes them, so schemas have them.
+ * @throws SyntaxError on anything else, or on more than {@link MAX_DEPTH} levels.
+ */
+export function parseJson(source: string): Json {
+  const text = withoutComments(source);
   const keepDigits: Reviver = (_key, value, context) =>
     typeof value === 'number' && context?.source !== undefined && String(value) !== context.source
       ? new JsonNumber(context.source)
@@ -63,18 +66,16 @@ export function toNumber(value: Json | undefined): number | undefined {
   return value instanceof JsonNumber ? Number(value.text) : undefined;
 }
 
-function assertDepth(text: string): void {
+const TOKEN = /"(?:[^"\\]|\\.)*"|\/\/[^\n]*|\/\*[\s\S]*?\*\/|[[{\]}]/g;
+
+/** Blanks comments and, since it looks at every bracket anyway, checks the depth. */
+function withoutComments(text: string): string {
   let depth = 0;
-  let inString = false;
-  for (let at = 0; at < text.length; at += 1) {
-    const char = text.charCodeAt(at);
-    if (inString) {
-      if (char === 0x5c) at += 1;
-      else if (char === 0x22) inString = false;
-    } else if (char === 0x22) inString = true;
-    else if (char === 0x5b || char === 0x7b) {
-      depth += 1;
-      if (depth > MAX_DEPTH) throw new SyntaxError(`nested deeper than ${MAX_DEPTH} levels`);
-    } else if (char === 0x5d || char === 0x7d) depth -= 1;
-  }
+  return text.replaceAll(TOKEN, (token) => {
+    if (token.startsWith('/')) return ' ';
+    if (token === '[' || token === '{') depth += 1;
+    else if (token === ']' || token === '}') depth -= 1;
+    if (depth > MAX_DEPTH) throw new SyntaxError(`nested deeper than ${MAX_DEPTH} levels`);
+    return token;
+  });
 }

@@ -1,3 +1,5 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { badDefault } from './defaults.ts';
 import { parseAvro } from './parse.ts';
@@ -11,6 +13,7 @@ const canonical = (schema: unknown, normalize = false) =>
 describe('canonical text', () => {
   test.each([
     ['{"type":"int"}', '"int"'],
+    ['// c\n{"type": /* "x" */ "int", "u": "// \\" no"}', '{"type":"int","u":"// \\" no"}'],
     [
       { type: 'long', logicalType: 'timestamp-millis' },
       '{"type":"long","logicalType":"timestamp-millis"}',
@@ -126,4 +129,68 @@ test.each([
     fields: [{ name: 'a', type, default: value }],
   });
   expect(badDefault(parseAvro(text).schema)).toBe(fits ? undefined : 'R.a');
+});
+
+describe('anything at all', () => {
+  const words = fc.constantFrom(
+    'type',
+    'name',
+    'fields',
+    'items',
+    'record',
+    'array',
+    'int',
+    'R',
+    'symbols',
+    'enum',
+    'union',
+    'default',
+    'size',
+    'fixed',
+    'aliases',
+  );
+  const { tree } = fc.letrec<{ tree: unknown }>((tie) => ({
+    tree: fc.oneof(
+      { depthSize: 'small', withCrossShrink: true },
+      words,
+      fc.integer(),
+      fc.constant(null),
+      fc.array(tie('tree'), { maxLength: 4 }),
+      fc.dictionary(words, tie('tree'), { maxKeys: 5 }),
+    ),
+  }));
+
+  test('is a schema whose text is its own canonical text, or refused as invalid', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          tree.map((value) => JSON.stringify(value)),
+          fc.string(),
+        ),
+        (text) => {
+          let once: string;
+          try {
+            once = canonical(text);
+          } catch (caught) {
+            expect(caught).toMatchObject({ code: 'invalid' });
+            return;
+          }
+          expect(canonical(once)).toBe(once);
+        },
+      ),
+      { numRuns: 2_000, seed: 5 },
+    );
+  });
+});
+
+const SAMPLES = new URL('../../../../shared/data/datagen/', import.meta.url);
+
+test.skipIf(!existsSync(SAMPLES))('real schemas keep every attribute', () => {
+  for (const file of readdirSync(SAMPLES).filter((name) => name.endsWith('.avsc'))) {
+    const source = readFileSync(new URL(file, SAMPLES), 'utf8');
+    const text = canonical(source);
+    const attributes = (schema: string) => schema.match(/"arg\.properties"/g)?.length;
+    expect(canonical(text), file).toBe(text);
+    expect(attributes(text), file).toBe(attributes(source.replaceAll(/\/\/.*/g, '')));
+  }
 });
