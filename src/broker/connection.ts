@@ -39,7 +39,7 @@ export interface ConnectionShared {
   readonly landing: Buffer;
   readonly stats: RequestStats;
   /** A bug was met: the process must not go on. */
-  crash(error: AssertionError): void;
+  crash(error: Error): void;
 }
 
 export interface ConnectionOptions {
@@ -195,7 +195,7 @@ export class Connection implements ClientConnection {
     this.#abort.abort(new FloeError('cancelled', 'the client is gone'));
     this.#receiver.close();
     this.#shared.gate.forget(this.#pump);
-    this.#waiting.length = 0;
+    for (const { frame } of this.#waiting.splice(0)) this.#shared.gate.release(frame.length);
     this.#outbox.close();
     this.#sendReplies();
     for (const action of this.#drained.splice(0)) action();
@@ -324,7 +324,13 @@ export class Connection implements ClientConnection {
     if (counted) gate.enter();
     const settle = (outcome: unknown) => {
       if (counted) gate.leave();
-      this.#settle(slot, outcome);
+      try {
+        this.#settle(slot, outcome);
+      } catch (caught) {
+        // A reply that can't be encoded is a bug of its handler.
+        this.#shared.crash(caught as Error);
+        this.destroy();
+      }
     };
     const fail = (caught: unknown) => settle(this.#failure(slot, body, caught));
     let outcome: unknown;

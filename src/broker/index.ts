@@ -1,5 +1,4 @@
 // The broker's public face: Kafka over sockets, on top of a log and a metadata store that it is given.
-import type { AssertionError } from '../base/assert.ts';
 import type { Clock } from '../base/clock.ts';
 import { FloeError } from '../base/error.ts';
 import type { Component } from '../base/lifecycle.ts';
@@ -56,7 +55,7 @@ export interface BrokerOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   /** Called when a bug was met: end the process. */
-  readonly crash?: (error: AssertionError) => void;
+  readonly crash?: (error: Error) => void;
 }
 
 export interface Broker extends Component {
@@ -179,6 +178,6 @@ function advertisedEndpoint(
   return { host: everywhere ? '127.0.0.1' : host, port };
 }
 
-function rethrow(error: AssertionError): never {
+function rethrow(error: Error): never {
   throw error;
 }

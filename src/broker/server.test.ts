@@ -1,10 +1,14 @@
 // Sockets: hostile bytes, order of replies, back-pressure, limits, timeouts, graceful stop.
+import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock, systemClock } from '../base/clock.ts';
+import { silentLogger } from '../base/log.ts';
 import { produceApi } from '../protocol/messages/00-produce.ts';
 import { fetchApi } from '../protocol/messages/01-fetch.ts';
 import { metadataApi } from '../protocol/messages/03-metadata.ts';
 import { apiVersionsApi } from '../protocol/messages/18-api-versions.ts';
+import { readRecords } from '../protocol/records.ts';
+import { TEST_CERTIFICATE, TEST_KEY } from './testing/certificate.ts';
 import { startTestBroker, type TestBroker, type TestBrokerOptions } from './testing/harness.ts';
 import { RawClient } from './testing/raw-client.ts';
 import { batchOf, fetchRequest, produceRequest } from './testing/requests.ts';
@@ -306,6 +310,63 @@ describe('stop', () => {
 
   it('is harmless twice', async () => {
     await Promise.all([test.broker.stop(), test.broker.stop()]);
+  });
+});
+
+describe('a TLS listener', () => {
+  it('speaks the same protocol, also in frames cut anywhere', async () => {
+    await start({
+      listeners: [
+        { name: 'PLAINTEXT', host: '127.0.0.1', port: 0 },
+        {
+          name: 'SSL',
+          host: '127.0.0.1',
+          port: 0,
+          tls: { key: TEST_KEY, cert: TEST_CERTIFICATE },
+        },
+      ],
+    });
+    const { port } = test.broker.addresses[1]!;
+    const socket = connectTls({
+      host: '127.0.0.1',
+      port,
+      ca: TEST_CERTIFICATE,
+      servername: 'localhost',
+    });
+    await new Promise((resolve) => socket.once('secureConnect', resolve));
+    const raw = RawClient.over(socket);
+    clients.push(raw);
+    expect((await versions(raw)).errorCode).toBe(0);
+    const values = ['x'.repeat(300_000), 'y'];
+    for (const value of values) {
+      const reply = await raw.call(produceApi, 8, produceRequest('t', batchOf([value])));
+      expect(reply.responses[0]!.partitionResponses[0]!.errorCode).toBe(0);
+    }
+    const reply = await raw.call(fetchApi, 11, fetchRequest([{ topic: 't' }]));
+    const records = readRecords(reply.responses[0]!.partitions[0]!.records!);
+    expect(records.map(({ value }) => value!.toString())).toEqual(values);
+  });
+});
+
+describe('the slow-request log', () => {
+  it('names stages of a request that took long, not of a long poll', async () => {
+    const warnings: object[] = [];
+    const logger = { ...silentLogger, warn: (facts: object) => warnings.push(facts) };
+    const clock = new ManualClock();
+    await start({ clock, logger, set: { 'request.slow.ms': '100' } });
+    test.log.autoCommit = false;
+    const raw = await client();
+    raw.send(produceApi, 8, produceRequest('t', batchOf(['x'])));
+    const poller = await client();
+    poller.send(fetchApi, 11, fetchRequest([{ topic: 't', partition: 1 }], { maxWaitMs: 200 }));
+    await until(() => test.broker.services.fetchWaits.waiting === 1);
+    await versions(await client());
+    await clock.advance(250);
+    test.log.commit();
+    await raw.receive(produceApi, 8);
+    await poller.receive(fetchApi, 11);
+    await until(() => warnings.length > 0);
+    expect(warnings).toMatchObject([{ api: 'Produce', client: 'raw', queueMs: 0, handleMs: 250 }]);
   });
 });
 

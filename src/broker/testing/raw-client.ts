@@ -32,6 +32,11 @@ export class RawClient {
     });
   }
 
+  /** A client on a socket that is connected already. */
+  static over(socket: Socket): RawClient {
+    return new RawClient(socket);
+  }
+
   static connect(port: number): Promise<RawClient> {
     return new Promise((resolve, reject) => {
       const socket = connect({ host: '127.0.0.1', port, noDelay: true });
