@@ -41,7 +41,7 @@ export function fileAccess(
   const region = s3.region || (s3.endpoint === '' ? '' : 'us-east-1');
   const access = {
     // ClickHouse strips this text, and no slash after it, off a table's location to find its metadata file.
-    's3.endpoint': s3.endpoint && s3.endpoint.replace(/\/*$/, '/'),
+    's3.endpoint': s3.endpoint === '' ? '' : s3.endpoint.replace(/\/*$/, '/'),
     's3.path-style-access': s3.endpoint === '' ? '' : String(s3.pathStyle),
     // Three names for one thing: Java, pyiceberg and DuckDB each read another.
     'client.region': region,

@@ -1,0 +1,148 @@
+// What every Catalog implementation must do; each runs this suite in its own test file.
+import { beforeEach, expect, test } from 'vitest';
+import { seededIds, seededPrng } from '../base/prng.ts';
+import type { FileReader } from '../formats/iceberg/index.ts';
+import { newSnapshotId, prepareAppend, type Schema } from '../formats/iceberg/index.ts';
+import type { Catalog, LoadedTable } from './catalog.ts';
+
+export interface CatalogUnderTest {
+  readonly catalog: Catalog;
+  /** Reads and writes files of the catalog's warehouse. */
+  readonly files: FileReader & { write(uri: string, bytes: Uint8Array): Promise<void> };
+}
+
+const schema: Schema = {
+  type: 'struct',
+  'schema-id': 0,
+  fields: [
+    { id: 1, name: 'id', required: true, type: 'long' },
+    { id: 2, name: 'at', required: false, type: 'timestamptz' },
+  ],
+};
+const orders = { namespace: ['kafka'], name: 'orders' };
+const ids = seededIds(seededPrng(3));
+
+/** A commit that appends nothing: a snapshot of its own all the same. */
+async function append(files: CatalogUnderTest['files'], { metadata }: LoadedTable) {
+  const prepared = await prepareAppend({
+    metadata,
+    io: files,
+    snapshotId: newSnapshotId(ids, metadata),
+    commitUuid: ids.uuid(),
+    nowMs: metadata['last-updated-ms'],
+    added: [],
+  });
+  for (const { path, bytes } of prepared.objects) await files.write(path, bytes);
+  return prepared;
+}
+
+export function catalogContract(name: string, make: () => Promise<CatalogUnderTest>): void {
+  let catalog: Catalog;
+  let files: CatalogUnderTest['files'];
+
+  beforeEach(async () => {
+    ({ catalog, files } = await make());
+    await catalog.ensureNamespace(['kafka']);
+  });
+
+  test(`${name}: namespaces are made once, tables need one`, async () => {
+    await catalog.ensureNamespace(['kafka']);
+    await catalog.ensureNamespace(['a', 'b']);
+    expect(await catalog.listTables(['a', 'b'])).toEqual([]);
+    await expect(catalog.createTable(['missing'], { name: 't', schema })).rejects.toMatchObject({
+      code: 'not-found',
+    });
+  });
+
+  test(`${name}: a created table loads as it was returned, and its name is taken`, async () => {
+    const created = await catalog.createTable(['kafka'], {
+      name: 'orders',
+      schema,
+      partitionSpec: {
+        'spec-id': 0,
+        fields: [{ 'source-id': 2, 'field-id': 1000, name: 'at_day', transform: 'day' }],
+      },
+      properties: { owner: 'floe' },
+    });
+    expect(created.metadata.properties).toMatchObject({ owner: 'floe' });
+    expect(created.metadata['partition-specs'][0]!.fields[0]!.name).toBe('at_day');
+    const loaded = await catalog.loadTable(orders);
+    expect(loaded.metadata).toEqual(created.metadata);
+    expect(loaded.metadataLocation).toBe(created.metadataLocation);
+    expect(await catalog.listTables(['kafka'])).toEqual([orders]);
+    await expect(catalog.createTable(['kafka'], { name: 'orders', schema })).rejects.toMatchObject({
+      code: 'conflict',
+    });
+    await expect(catalog.loadTable({ ...orders, name: 'other' })).rejects.toMatchObject({
+      code: 'not-found',
+    });
+  });
+
+  test(`${name}: of two commits from one parent one wins, the other provably changed nothing`, async () => {
+    const table = await catalog.createTable(['kafka'], { name: 'orders', schema });
+    const [first, second] = [await append(files, table), await append(files, table)];
+    const committed = await catalog.commitTable(orders, first);
+    expect(committed.metadata['current-snapshot-id']).toBe(first.snapshot['snapshot-id']);
+    for (const again of [second, first])
+      await expect(catalog.commitTable(orders, again)).rejects.toMatchObject({ code: 'conflict' });
+    const { metadata } = await catalog.loadTable(orders);
+    expect(metadata.snapshots).toHaveLength(1);
+    expect(metadata.snapshots![0]!.summary).toEqual(first.snapshot.summary);
+  });
+
+  test(`${name}: many commits at once, each derived afresh after a conflict, all land in one line`, async () => {
+    await catalog.createTable(['kafka'], { name: 'orders', schema });
+    const writer = async () => {
+      for (;;) {
+        const prepared = await append(files, await catalog.loadTable(orders));
+        try {
+          await catalog.commitTable(orders, prepared);
+          return;
+        } catch (caught) {
+          expect(caught).toMatchObject({ code: 'conflict' });
+        }
+      }
+    };
+    await Promise.all([writer(), writer(), writer(), writer()]);
+    const { metadata } = await catalog.loadTable(orders);
+    expect(metadata.snapshots!.map((one) => one['sequence-number'])).toEqual([1, 2, 3, 4]);
+    const parents = metadata.snapshots!.map((one) => one['parent-snapshot-id']);
+    expect(parents.slice(1)).toEqual(
+      metadata.snapshots!.slice(0, -1).map((one) => one['snapshot-id']),
+    );
+  });
+
+  test(`${name}: a failed requirement or unknown update leaves the table alone`, async () => {
+    const table = await catalog.createTable(['kafka'], { name: 'orders', schema });
+    const updates = [{ action: 'set-properties', updates: { a: 'b' } }];
+    const uuid = { type: 'assert-table-uuid', uuid: table.metadata['table-uuid'] };
+    await expect(
+      catalog.commitTable(orders, {
+        requirements: [uuid, { type: 'assert-current-schema-id', 'current-schema-id': 7 }],
+        updates,
+      }),
+    ).rejects.toMatchObject({ code: 'conflict' });
+    await expect(
+      catalog.commitTable(orders, {
+        requirements: [uuid],
+        updates: [...updates, { action: 'no-such-action' }],
+      }),
+    ).rejects.toMatchObject({ code: 'invalid' });
+    expect((await catalog.loadTable(orders)).metadata.properties).toEqual({});
+    await catalog.commitTable(orders, { requirements: [uuid], updates });
+    expect((await catalog.loadTable(orders)).metadata.properties).toEqual({ a: 'b' });
+  });
+
+  test(`${name}: a dropped and recreated table is another one (T3)`, async () => {
+    const before = await catalog.createTable(['kafka'], { name: 'orders', schema });
+    const prepared = await append(files, before);
+    await catalog.dropTable(orders, { purge: true });
+    await expect(catalog.dropTable(orders, { purge: true })).rejects.toMatchObject({
+      code: 'not-found',
+    });
+    const after = await catalog.createTable(['kafka'], { name: 'orders', schema });
+    expect(after.metadata['table-uuid']).not.toBe(before.metadata['table-uuid']);
+    expect(after.metadata.location).not.toBe(before.metadata.location);
+    await expect(catalog.commitTable(orders, prepared)).rejects.toMatchObject({ code: 'conflict' });
+  });
+}
