@@ -12,18 +12,13 @@ import type { BufferPool } from './buffer-pool.ts';
 import { kafkaCodeOf } from './failures.ts';
 import { FrameReceiver } from './frame-receiver.ts';
 import type { Gate } from './gate.ts';
-import {
-  type AnyHandler,
-  type ClientConnection,
-  HANG_UP,
-  NO_REPLY,
-  type RequestContext,
-} from './handler.ts';
+import { type ClientConnection, HANG_UP, NO_REPLY } from './handler.ts';
 import { unsupportedVersionReply } from './handlers/18-api-versions.ts';
 import { Outbox } from './outbox.ts';
-import { decodeBody, encodeReply, type OpenedRequest, openFrame, peekApiKey } from './request.ts';
+import { decodeBody, encodeReply, openFrame, peekApiKey } from './request.ts';
 import type { RequestStats } from './request-stats.ts';
 import type { BrokerServices } from './services.ts';
+import { Slot } from './slot.ts';
 import type { Wire } from './wire.ts';
 
 const PRODUCE_KEY = 0;
@@ -49,64 +44,6 @@ export interface ConnectionOptions {
   readonly listener: string;
   /** The connection is over; called once. */
   onClosed(): void;
-}
-
-/** A request from its start until its reply is out. */
-class Slot implements RequestContext {
-  readonly connection: ClientConnection;
-  readonly services: BrokerServices;
-  readonly request: OpenedRequest;
-  readonly receivedMs: number;
-  /** When its handler was called; for a request without one, when it arrived. */
-  startedMs: number;
-  repliedMs = 0;
-  state: 'working' | 'replied' | 'silent' | 'hang-up' = 'working';
-  pieces: readonly Uint8Array[] = [];
-  bytes = 0;
-  #afterSend: (() => void)[] | undefined;
-  readonly #stats: RequestStats;
-
-  constructor(options: {
-    readonly connection: ClientConnection;
-    readonly shared: ConnectionShared;
-    readonly request: OpenedRequest;
-    readonly receivedMs: number;
-  }) {
-    this.connection = options.connection;
-    this.services = options.shared.services;
-    this.#stats = options.shared.stats;
-    this.request = options.request;
-    this.receivedMs = options.receivedMs;
-    this.startedMs = options.receivedMs;
-  }
-
-  get handler(): AnyHandler {
-    return this.request.handler;
-  }
-
-  get apiVersion(): number {
-    return this.request.envelope.version;
-  }
-
-  get clientId(): string | null {
-    return this.request.envelope.clientId;
-  }
-
-  afterSend(action: () => void): void {
-    (this.#afterSend ??= []).push(action);
-  }
-
-  countError(code: number): void {
-    this.#stats.error(this.handler.api.name, code);
-  }
-
-  /** Frees what the reply pinned. */
-  finish(): void {
-    const actions = this.#afterSend;
-    this.#afterSend = undefined;
-    this.pieces = [];
-    if (actions !== undefined) for (const action of actions) action();
-  }
 }
 
 interface WaitingFrame {
@@ -298,13 +235,14 @@ export class Connection implements ClientConnection {
   }
 
   #start(frame: Buffer, receivedMs: number, owned: boolean): void {
+    const { services, stats } = this.#shared;
     try {
-      const request = openFrame(frame, this.#shared.services.router, owned);
-      const slot = new Slot({ connection: this, shared: this.#shared, request, receivedMs });
-      this.#shared.stats.request(slot.handler.api.name, frame.length + 4);
+      const request = openFrame(frame, services.router, owned);
+      const slot = new Slot({ connection: this, services, stats, request, receivedMs });
+      stats.request(slot.handler.api.name, frame.length + 4);
       if (request.unsupportedApiVersions) {
         this.#slots.push(slot);
-        this.#reply(slot, unsupportedVersionReply(this.#shared.services.router));
+        this.#reply(slot, unsupportedVersionReply(services.router));
         return;
       }
       const body = decodeBody(request);

@@ -1,0 +1,65 @@
+// One request from its start until its reply is out: what its handler sees of it (RequestContext), its times,
+// and what is to be freed at the end. Not for: when it starts and when its reply leaves (connection.ts).
+import type { AnyHandler, ClientConnection, RequestContext } from './handler.ts';
+import type { OpenedRequest } from './request.ts';
+import type { RequestStats } from './request-stats.ts';
+import type { BrokerServices } from './services.ts';
+
+/** A request from its start until its reply is out. */
+export class Slot implements RequestContext {
+  readonly connection: ClientConnection;
+  readonly services: BrokerServices;
+  readonly request: OpenedRequest;
+  readonly receivedMs: number;
+  /** When its handler was called; for a request without one, when it arrived. */
+  startedMs: number;
+  repliedMs = 0;
+  state: 'working' | 'replied' | 'silent' | 'hang-up' = 'working';
+  pieces: readonly Uint8Array[] = [];
+  bytes = 0;
+  #afterSend: (() => void)[] | undefined;
+  readonly #stats: RequestStats;
+
+  constructor(options: {
+    readonly connection: ClientConnection;
+    readonly services: BrokerServices;
+    readonly stats: RequestStats;
+    readonly request: OpenedRequest;
+    readonly receivedMs: number;
+  }) {
+    this.connection = options.connection;
+    this.services = options.services;
+    this.#stats = options.stats;
+    this.request = options.request;
+    this.receivedMs = options.receivedMs;
+    this.startedMs = options.receivedMs;
+  }
+
+  get handler(): AnyHandler {
+    return this.request.handler;
+  }
+
+  get apiVersion(): number {
+    return this.request.envelope.version;
+  }
+
+  get clientId(): string | null {
+    return this.request.envelope.clientId;
+  }
+
+  afterSend(action: () => void): void {
+    (this.#afterSend ??= []).push(action);
+  }
+
+  countError(code: number): void {
+    this.#stats.error(this.handler.api.name, code);
+  }
+
+  /** Frees what the reply pinned. */
+  finish(): void {
+    const actions = this.#afterSend;
+    this.#afterSend = undefined;
+    this.pieces = [];
+    if (actions !== undefined) for (const action of actions) action();
+  }
+}
