@@ -3,8 +3,8 @@
 // Not for: whose bytes are dropped when it is full (block-cache.ts).
 import { assert } from '../../base/assert.ts';
 
-/** Smallest area; below it bookkeeping would outweigh the bytes. */
-export const MIN_AREA_BYTES = 64 * 1024;
+/** Smallest area: a page. */
+export const MIN_AREA_BYTES = 4 * 1024;
 
 /** A power-of-two area of the arena. */
 export interface Area {

@@ -36,6 +36,9 @@ export interface BlockStats {
   readonly usedBytes: number;
 }
 
+/** Blocks looked at for one that covers a range; overlaps are few. */
+const MAX_OVERLAPPING = 16;
+
 export class BlockCache {
   readonly #arena: Arena;
   /** Insertion order is order of use. */
@@ -83,9 +86,13 @@ export class BlockCache {
   #covering(objectId: number, from: number, to: number): Held | undefined {
     const blocks = this.#byObject.get(objectId);
     if (blocks === undefined) return undefined;
-    const at = upperBound(blocks, from) - 1;
-    const held = blocks[at];
-    return held !== undefined && to <= held.position + held.length ? held : undefined;
+    // Blocks may overlap: a small one may begin between the entry and the large one that holds it.
+    const last = upperBound(blocks, from) - 1;
+    for (let n = last; n >= 0 && n > last - MAX_OVERLAPPING; n -= 1) {
+      const held = blocks[n]!;
+      if (to <= held.position + held.length) return held;
+    }
+    return undefined;
   }
 
   /**

@@ -1,64 +1,73 @@
-// Checks bytes after they were read: that each block is of this cluster, generation, partition and place, that its
-// entries lie within it, and, for a sample, that every batch still has its CRC. A stale plan (a file used anew, an
+// Checks stored bytes before they are used: that a block is of this cluster, generation, partition and place, that an
+// entry lies within it, and, for a sample, that every batch still has its CRC. A stale plan (a file used anew, an
 // object replaced) is thereby found out, never served.
 import { FloeError } from '../../base/error.ts';
 import { batchEnd, crcMatches } from '../../protocol/record-batch.ts';
 import type { EntryColumns, ObjectRef } from './entries.ts';
-import type { Range } from './plan.ts';
-import { BLOCK_HEADER_BYTES, checkBlock } from './wal-format.ts';
+import { BLOCK_HEADER_BYTES, expectedBlockEnd } from './wal-format.ts';
 
-/** What was read and what it should be. */
-export interface CheckedRange {
+/** Bytes `[position, …)` of an object, as read. */
+export interface ReadBytes {
   readonly object: ObjectRef;
-  /** Partition of entry n. */
-  readonly partitionOf: (n: number) => number;
-  readonly columns: EntryColumns;
-  readonly range: Range;
+  readonly position: number;
+  readonly bytes: Uint8Array;
   /** {@link clusterTag} of the cluster. */
   readonly clusterTag: Uint8Array;
+}
+
+export interface CheckedEntries {
+  readonly columns: EntryColumns;
+  readonly start: number;
+  readonly end: number;
+  /** Partition of entry n. */
+  readonly partitionOf: (n: number) => number;
   /** Check the CRC of every batch, too. */
   readonly deep: boolean;
 }
 
 /** @throws FloeError `corrupt`, naming object and place. */
-export function checkRange(bytes: Uint8Array, checked: CheckedRange): void {
-  const { object, columns, range, clusterTag, deep } = checked;
+export function checkEntries(read: ReadBytes, checked: CheckedEntries): void {
+  const { columns, start, end, partitionOf, deep } = checked;
   let block = -1;
   let blockEnd = -1;
-  for (let n = range.start; n < range.end; n += 1) {
+  for (let n = start; n < end; n += 1) {
     const position = columns.blockPositions[n]!;
     if (position !== block) {
-      const expected = {
-        clusterId: clusterTag,
-        generation: object.generation,
-        partitionId: checked.partitionOf(n),
-        position,
-      };
-      // Positions in the header are the object's, those in `bytes` the range's.
-      const header = checkBlock(bytes, position - range.position, expected);
       block = position;
-      blockEnd = position + BLOCK_HEADER_BYTES + header.payloadLength;
+      blockEnd = checkHeader(read, position, partitionOf(n));
     }
-    const start = columns.positions[n]!;
-    const end = start + columns.lengths[n]!;
-    if (start < block + BLOCK_HEADER_BYTES || end > blockEnd)
-      throw damaged(object, start, `an entry outside its block, which ends at ${blockEnd}`);
-    if (deep)
-      checkBatches(bytes.subarray(start - range.position, end - range.position), object, start);
+    const from = columns.positions[n]! - read.position;
+    const to = from + columns.lengths[n]!;
+    if (from < block - read.position + BLOCK_HEADER_BYTES || to > blockEnd)
+      throw damaged(read.object, columns.positions[n]!, 'an entry that lies outside its block');
+    if (deep) checkBatches(read, from, to);
   }
 }
 
-function checkBatches(entry: Uint8Array, object: ObjectRef, position: number): void {
+/** Where the block's payload ends in the bytes. */
+function checkHeader(read: ReadBytes, position: number, partitionId: number): number {
+  const { object, bytes, clusterTag: clusterId } = read;
+  const expected = { clusterId, generation: object.generation, partitionId, position };
+  // Positions in the header are the object's.
+  const end = expectedBlockEnd(bytes, position - read.position, expected);
+  if (end === -1) throw damaged(object, position, `no block of partition ${partitionId}`);
+  return end;
+}
+
+function checkBatches({ object, position, bytes }: ReadBytes, from: number, to: number): void {
+  const entry = bytes.subarray(from, to);
   for (let at = 0; at < entry.length; ) {
     const end = batchEnd(entry, at);
     if (end === -1 || !crcMatches(entry, at))
-      throw damaged(object, position + at, 'a record batch that fails its CRC');
+      throw damaged(object, position + from + at, 'a record batch that fails its CRC');
     at = end;
   }
 }
 
 function damaged(object: ObjectRef, position: number, what: string): FloeError {
-  return new FloeError('corrupt', `${object.key} has ${what} at ${position}`, {
-    details: { key: object.key, position },
-  });
+  return new FloeError(
+    'corrupt',
+    `${object.key}, generation ${object.generation}, has ${what} at ${position}`,
+    { details: { key: object.key, position } },
+  );
 }

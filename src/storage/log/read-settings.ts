@@ -40,10 +40,10 @@ export const readSettings = {
     doc: 'Neighbours this close are read together: skipping costs more than reading the gap.',
   }),
   'log.read.ahead.bytes': long({
-    default: 2 * MIB,
+    default: 8 * MIB,
     min: 0,
-    max: 64 * MIB,
-    doc: 'How far ahead of a sequential reader blocks are loaded, per partition. 0: not at all.',
+    max: 256 * MIB,
+    doc: 'How many bytes of blocks are loaded ahead of a sequential reader; partitions that lie mixed share them. 0: none.',
   }),
   'log.read.crc.sample': int({
     default: 32,

@@ -16,6 +16,8 @@ import { type Disk, type DiskFile, nodeDisk } from './disk.ts';
 
 /** Files kept open. */
 const MAX_OPEN_FILES = 64;
+/** Consumers' bytes read before the answers go and new calls are looked at: about a millisecond's worth. */
+const BYTES_PER_TURN = 4 * 1024 * 1024;
 
 interface ReadCall {
   readonly id: number;
@@ -63,22 +65,32 @@ export class ReaderWorker {
     setImmediate(() => this.#work());
   }
 
+  /** Some calls, then their answers in one message: waking the other thread costs more than a small read. */
   #work(): void {
     this.#scheduled = false;
-    const purpose = PURPOSES.find((candidate) => this.#queues[candidate].length > 0);
-    if (purpose === undefined) return;
-    this.#answer(this.#queues[purpose].shift()!);
+    const replies: ReadReply[] = [];
+    for (let bytes = 0; bytes < BYTES_PER_TURN; ) {
+      const purpose = PURPOSES.find((candidate) => this.#queues[candidate].length > 0);
+      if (purpose === undefined) break;
+      const call = this.#queues[purpose].shift()!;
+      replies.push(this.#answer(call));
+      for (const { into } of call.reads) bytes += into.length;
+      // What waits behind a slow read of tables or maintenance may be a consumer's.
+      if (purpose !== 'consumer') break;
+    }
+    if (replies.length === 0) return;
+    this.#port.postMessage(replies);
     this.#schedule();
   }
 
-  #answer({ id, key, reads }: ReadCall): void {
+  #answer({ id, key, reads }: ReadCall): ReadReply {
     try {
       const file = this.#file(key);
       for (const { position, into } of reads) readWhole(file, key, { position, into });
-      this.#port.postMessage({ id } satisfies ReadReply);
+      return { id };
     } catch (caught) {
       this.#close(key);
-      this.#port.postMessage({ id, error: errorToShape(caught) } satisfies ReadReply);
+      return { id, error: errorToShape(caught) };
     }
   }
 
@@ -124,11 +136,13 @@ export function threadSource(port: Pick<MessagePort, 'on' | 'postMessage'>): Byt
     port.postMessage(batch);
     batch = [];
   };
-  port.on('message', ({ id, error }: ReadReply) => {
-    const caller = waiting.get(id);
-    waiting.delete(id);
-    if (error === undefined) caller?.resolve();
-    else caller?.reject(errorFromShape(error));
+  port.on('message', (replies: readonly ReadReply[]) => {
+    for (const { id, error } of replies) {
+      const caller = waiting.get(id);
+      waiting.delete(id);
+      if (error === undefined) caller?.resolve();
+      else caller?.reject(errorFromShape(error));
+    }
   });
   port.on('close', () => {
     closed = true;

@@ -7,7 +7,7 @@ import { batchEnd } from '../../protocol/record-batch.ts';
 import { nodeDisk } from './disk.ts';
 import { loadRecent } from './open-log.ts';
 import { ReaderWorker, startReaderThread, threadSource } from './reader-thread.ts';
-import { TEST_CLUSTER, TestLog } from './test-log.ts';
+import { batchesOf, TEST_CLUSTER, TestLog } from './test-log.ts';
 
 let log: TestLog;
 let partitions: readonly number[];
@@ -118,6 +118,30 @@ test('reads no more than the entries asked for when they lie scattered', async (
   const needed = found.reduce((sum, { bytes }) => sum + bytes.length + 64, 0);
   const read = log.gets.slice(1).reduce((sum, { bytes }) => sum + bytes, 0);
   expect(read).toBe(needed);
+});
+
+test('partitions that lie mixed and are read together share large read calls', async () => {
+  await log.stop();
+  await open({ fileBytes: 4 * 1024 * 1024, settings: { 'log.read.range.bytes': '65536' } }, 16);
+  for (let n = 0; n < 40; n += 1)
+    await log.append(
+      partitions.map((partitionId) => ({ partitionId, records: records(1, 'x'.repeat(2_000)) })),
+    );
+  log.seal();
+  await log.read(partitions[0]!, 0).then(({ release }) => release());
+  log.gets.length = 0;
+  let bytes = 0;
+  for (let offset = 0; offset < 40; offset += 8) {
+    for (const partitionId of partitions) {
+      const found = await log.read(partitionId, offset, { maxBytes: 17_000 });
+      expect(offsetsOf(batchesOf(found))).toEqual(Array.from({ length: 8 }, (_, n) => offset + n));
+      bytes += found.bytes;
+      found.release();
+    }
+  }
+  // One stretch per 64 KiB, one entry at each border between two, and the first few partitions' own ranges.
+  expect(log.gets.length).toBeLessThan((2 * bytes) / 65_536 + 80);
+  expect(log.gets.length).toBeLessThan(640 / 4);
 });
 
 test('reads of tables and maintenance leave the consumers’ cache alone', async () => {

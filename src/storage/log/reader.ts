@@ -2,6 +2,7 @@
 // never copied but for short slices. A plan that proves stale (a missing object, a block header that says otherwise)
 // is made again once from the metadata store; if that fails too, this partition is damaged, and nothing else.
 // Not for: watermarks, budgets over partitions and the tail (read-front.ts), how ranges are chosen (plan.ts).
+import { assert } from '../../base/assert.ts';
 import { FloeError, isFloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
@@ -9,24 +10,17 @@ import type { Values } from '../../base/settings.ts';
 import type { LogMetadata } from '../../metadata/log.ts';
 import type { ObjectsMetadata } from '../../metadata/objects.ts';
 import { openIndex } from '../../metadata/packed-index.ts';
-import { cutBatches, RunCollector } from './batch-cut.ts';
-import { type Block, BlockCache } from './block-cache.ts';
-import { checkRange } from './block-check.ts';
+import { type BatchPosition, cutBatches, RunCollector } from './batch-cut.ts';
+import { BlockCache } from './block-cache.ts';
+import { checkEntries } from './block-check.ts';
+import { BlockLoader, type Piece } from './block-loader.ts';
 import type { ByteSource, ReadPurpose } from './byte-source.ts';
 import type { ColdRead, ColdReader, ColdReadRequest } from './cold-reader.ts';
 import { type Cursor, Cursors } from './cursors.ts';
-import {
-  type EntryColumns,
-  entryAt,
-  entryEnd,
-  entryEndByte,
-  entryStartByte,
-  type Segment,
-} from './entries.ts';
+import { type EntryColumns, entryAt, entryEnd, type Segment } from './entries.ts';
 import { IndexCache } from './index-cache.ts';
 import type { OffsetAtTime } from './log.ts';
 import { ObjectEntries } from './object-entries.ts';
-import { entriesFor, growRange, type PlanLimits, type Range } from './plan.ts';
 import type { readSettings } from './read-settings.ts';
 import type { FlushReply } from './sequencer-port.ts';
 import {
@@ -50,25 +44,14 @@ export interface LogReaderOptions {
 
 /** Objects whose entries one read goes through at most; the next read goes on. */
 const MAX_SEGMENTS = 64;
-/** A read call brings at least this much where it lies together, however little was asked for. */
-const MIN_RANGE_BYTES = 256 * 1024;
 const MAX_CURSOR_PARTITIONS = 10_000;
-
-/** Entries `[start, end)` of a segment, in one block. */
-interface Piece {
-  readonly segment: Segment;
-  readonly start: number;
-  readonly end: number;
-  readonly block: Block;
-}
 
 export class LogReader implements ColdReader {
   readonly #options: LogReaderOptions;
-  readonly #limits: PlanLimits;
   readonly #recent: IndexCache;
   readonly #older: ObjectEntries;
-  readonly #hot: BlockCache;
-  readonly #cold: BlockCache;
+  readonly #hot: BlockLoader;
+  readonly #cold: BlockLoader;
   readonly #cursors = new Cursors(MAX_CURSOR_PARTITIONS);
   #sample = 0;
   #followedBytes = 0;
@@ -77,24 +60,25 @@ export class LogReader implements ColdReader {
   constructor(options: LogReaderOptions) {
     const { settings, source, metadata } = options;
     this.#options = options;
-    this.#limits = {
-      maxGap: settings['log.read.gap.bytes'],
-      maxRange: settings['log.read.range.bytes'],
-    };
     this.#recent = new IndexCache(settings['log.read.recent.index.bytes']);
     this.#older = new ObjectEntries({
       metadata: metadata.log,
       source,
       maxIndexBytes: settings['log.read.index.bytes'],
     });
-    this.#hot = new BlockCache(settings['log.read.cache.bytes']);
-    this.#cold = new BlockCache(settings['log.read.cold.cache.bytes']);
+    const limits = {
+      maxGap: settings['log.read.gap.bytes'],
+      maxRange: settings['log.read.range.bytes'],
+    };
+    const loader = (bytes: number) => new BlockLoader(new BlockCache(bytes), source, limits);
+    this.#hot = loader(settings['log.read.cache.bytes']);
+    this.#cold = loader(settings['log.read.cold.cache.bytes']);
     this.#observe();
   }
 
   #observe(): void {
     const { metrics } = this.#options;
-    for (const [name, cache] of [
+    for (const [name, { cache }] of [
       ['hot', this.#hot],
       ['cold', this.#cold],
     ] as const) {
@@ -155,7 +139,7 @@ export class LogReader implements ColdReader {
 
   /** Read calls, hits and evictions of consumers' blocks. */
   get hotStats() {
-    return this.#hot.stats;
+    return this.#hot.cache.stats;
   }
 
   async read(request: ColdReadRequest): Promise<ColdRead> {
@@ -197,22 +181,31 @@ export class LogReader implements ColdReader {
       throw new FloeError('corrupt', `no object holds ${where}, below ${request.endOffset}`);
     }
     const cursor = this.#cursors.find(request.partitionId, request.offset);
+    const loader = this.#loader(request.purpose);
     const pieces = this.#plan(request, segments, cursor);
-    const release = () => {
-      for (const { block } of pieces.splice(0)) this.#cache(request.purpose).unpin(block);
-    };
     try {
       for (const { block } of pieces) if (!block.loaded) await block.ready;
-      return { ...this.#cut(request, pieces, { segments, cursor }), release };
+      const found = this.#cut(request, pieces, cursor);
+      if (cursor !== undefined && found.next !== undefined)
+        loader.ahead(request, entriesAfter(segments, found.next.offset, request), this.#distance);
+      const { runs, bytes } = found;
+      return { runs, bytes, release: () => loader.release(pieces.splice(0)) };
     } catch (caught) {
-      release();
+      loader.release(pieces);
+      // Bytes that failed a check must not be found again.
+      if (isFloeError(caught, 'corrupt'))
+        for (const { object } of segments) loader.forget(object.objectId);
       throw caught;
     }
   }
 
+  get #distance(): number {
+    return this.#options.settings['log.read.ahead.bytes'];
+  }
+
   #locate(request: ColdReadRequest, fresh: boolean): Segment[] | Promise<Segment[]> {
     const { partitionId, offset, purpose } = request;
-    const wantedBytes = request.maxBytes + this.#options.settings['log.read.ahead.bytes'];
+    const wantedBytes = request.maxBytes + this.#distance;
     if (!fresh) {
       const recent = this.#recent.segments(partitionId, offset, MAX_SEGMENTS);
       if (recent !== undefined) return recent;
@@ -222,7 +215,7 @@ export class LogReader implements ColdReader {
     return this.#older.segments(partitionId, offset, { wantedBytes, purpose });
   }
 
-  #cache(purpose: ReadPurpose): BlockCache {
+  #loader(purpose: ReadPurpose): BlockLoader {
     return purpose === 'consumer' ? this.#hot : this.#cold;
   }
 
@@ -241,7 +234,8 @@ export class LogReader implements ColdReader {
       while (n < segment.end) {
         const enough = pieces.length > 0 && planned >= request.maxBytes;
         if (enough || segment.columns.baseOffsets[n]! >= request.endOffset) return pieces;
-        const piece = this.#piece(request, segment, n, pieces.length === 0);
+        const must = pieces.length === 0;
+        const piece = this.#loader(request.purpose).piece({ ...request, must }, segment, n);
         if (piece === undefined) return pieces;
         pieces.push(piece);
         for (; n < piece.end; n += 1) planned += segment.columns.lengths[n]!;
@@ -250,138 +244,34 @@ export class LogReader implements ColdReader {
     return pieces;
   }
 
-  #piece(request: ColdReadRequest, segment: Segment, n: number, first: boolean): Piece | undefined {
-    const { columns, object } = segment;
-    const cache = this.#cache(request.purpose);
-    const found = cache.find(object.objectId, entryStartByte(columns, n), entryEndByte(columns, n));
-    if (found !== undefined)
-      return { segment, start: n, end: coveredEnd(segment, n, found), block: found };
-    const block = this.#load(request, segment, n, { must: first, maxBytes: request.maxBytes });
-    return block === undefined
-      ? undefined
-      : { segment, start: n, end: coveredEnd(segment, n, block), block };
-  }
-
-  #load(
-    { partitionId, purpose }: Pick<ColdReadRequest, 'partitionId' | 'purpose'>,
-    segment: Segment,
-    n: number,
-    { must, maxBytes }: { readonly must: boolean; readonly maxBytes: number },
-  ): Block | undefined {
-    const { columns, object } = segment;
-    const wanted = entriesFor(columns, [n, segment.end], Math.max(maxBytes, MIN_RANGE_BYTES));
-    const range = growRange(columns, [n, wanted.end], this.#limits);
-    const { objectId } = object;
-    const { position, length } = range;
-    return this.#cache(purpose).load(
-      { objectId, position, length },
-      async (bytes) => {
-        await this.#options.source.read(object, [{ position, into: bytes }], { purpose });
-        this.#check(bytes, partitionId, segment, range);
-      },
-      must,
-    );
-  }
-
-  #check(bytes: Uint8Array, partitionId: number, { object, columns }: Segment, range: Range): void {
-    this.#sample += 1;
-    const deep = this.#sample % this.#options.settings['log.read.crc.sample'] === 0;
-    const { clusterTag } = this.#options;
-    const partitionOf = () => partitionId;
-    checkRange(bytes, { object, partitionOf, columns, range, clusterTag, deep });
-  }
-
+  /** Checks and slices; remembers where the read ends. */
   #cut(
     request: ColdReadRequest,
     pieces: readonly Piece[],
-    {
-      segments,
-      cursor,
-    }: { readonly segments: readonly Segment[]; readonly cursor: Cursor | undefined },
-  ): Pick<ColdRead, 'runs' | 'bytes'> {
+    cursor: Cursor | undefined,
+  ): Pick<ColdRead, 'runs' | 'bytes'> & { readonly next: Cursor | undefined } {
     const collector = new RunCollector();
     let next: Cursor | undefined;
-    for (const { segment, start, end, block } of pieces) {
-      const { columns } = segment;
-      for (let n = start; n < end; n += 1) {
-        const length = columns.lengths[n]!;
-        const at = columns.positions[n]! - block.position;
-        const left = request.maxBytes - collector.bytes;
-        const baseOffset = columns.baseOffsets[n]!;
-        const endOffset = entryEnd(columns, n);
-        let [from, to] = [0, length];
-        let [fromOffset, toOffset] = [baseOffset, endOffset];
-        if (baseOffset < request.offset || endOffset > request.endOffset || length > left) {
-          const entry = block.bytes.subarray(at, at + length);
-          const known = collector.bytes === 0 ? startOf(segment, n, cursor) : undefined;
-          const cut = cutBatches(entry, known ?? { at: 0, baseOffset }, {
-            offset: request.offset,
-            endOffset: request.endOffset,
-            maxBytes: left,
-            first: collector.bytes === 0,
-          });
-          [from, to] = [cut.from.at, cut.to.at];
-          [fromOffset, toOffset] = [cut.from.baseOffset, cut.to.baseOffset];
-        }
-        if (to > from)
-          collector.add(block.bytes.subarray(at + from, at + to), fromOffset, toOffset);
-        next = {
-          offset: toOffset,
-          objectId: segment.object.objectId,
-          entryPosition: columns.positions[n]!,
-          position: columns.positions[n]! + to,
-        };
-        if (to < length) return this.#finish(request, collector, { segments, cursor, next });
-      }
+    for (const piece of pieces) {
+      this.#check(request.partitionId, piece);
+      const cut = cutPiece(piece, request, { collector, cursor });
+      next = cut.next;
+      if (!cut.whole) break;
     }
-    return this.#finish(request, collector, { segments, cursor, next });
-  }
-
-  #finish(
-    request: ColdReadRequest,
-    collector: RunCollector,
-    after: {
-      readonly segments: readonly Segment[];
-      readonly cursor: Cursor | undefined;
-      readonly next: Cursor | undefined;
-    },
-  ): Pick<ColdRead, 'runs' | 'bytes'> {
-    const { segments, cursor, next } = after;
     if (next !== undefined) this.#cursors.remember(request.partitionId, next, cursor);
-    if (next !== undefined && cursor !== undefined) this.#readAhead(request, segments, next.offset);
-    return { runs: collector.finish(), bytes: collector.bytes };
+    return { runs: collector.finish(), bytes: collector.bytes, next };
   }
 
-  /**
-   * Keeps the next blocks of a sequential reader coming: when less than half of the distance is loaded, the rest is.
-   * Takes only memory that nobody holds.
-   */
-  #readAhead(request: ColdReadRequest, segments: readonly Segment[], offset: number): void {
-    const distance = this.#options.settings['log.read.ahead.bytes'];
-    const cache = this.#cache(request.purpose);
-    let ahead = 0;
-    let loading = false;
-    for (const segment of segments) {
-      const { columns, object } = segment;
-      let n = entryAt(columns, [segment.start, segment.end], offset);
-      while (n < segment.end && ahead < distance && columns.baseOffsets[n]! < request.endOffset) {
-        let block = cache.find(
-          object.objectId,
-          entryStartByte(columns, n),
-          entryEndByte(columns, n),
-        );
-        if (block === undefined) {
-          if (!loading && ahead >= distance / 2) return;
-          loading = true;
-          block = this.#load(request, segment, n, { must: false, maxBytes: distance - ahead });
-        }
-        if (block === undefined) return;
-        const end = coveredEnd(segment, n, block);
-        cache.unpin(block);
-        for (; n < end; n += 1) ahead += columns.lengths[n]!;
-      }
-      if (ahead >= distance) return;
-    }
+  #check(partitionId: number, { segment, start, end, block }: Piece): void {
+    this.#sample += 1;
+    const deep = this.#sample % this.#options.settings['log.read.crc.sample'] === 0;
+    const { object, columns } = segment;
+    const { position, bytes } = block;
+    const { clusterTag } = this.#options;
+    checkEntries(
+      { object, position, bytes, clusterTag },
+      { columns, start, end, partitionOf: () => partitionId, deep },
+    );
   }
 
   offsetForTime(
@@ -430,22 +320,59 @@ function consumed(columns: EntryColumns, n: number, cursor: Cursor | undefined):
     : 0;
 }
 
+/** Adds what a read takes of a piece; `whole` is false when it ends within. */
+function cutPiece(
+  { segment, start, end, block }: Piece,
+  request: ColdReadRequest,
+  into: { readonly collector: RunCollector; readonly cursor: Cursor | undefined },
+): { readonly whole: boolean; readonly next: Cursor } {
+  const { columns, object } = segment;
+  const { collector, cursor } = into;
+  let next: Cursor | undefined;
+  for (let n = start; n < end; n += 1) {
+    const length = columns.lengths[n]!;
+    const at = columns.positions[n]! - block.position;
+    const left = request.maxBytes - collector.bytes;
+    let from: BatchPosition = { at: 0, baseOffset: columns.baseOffsets[n]! };
+    let to: BatchPosition = { at: length, baseOffset: entryEnd(columns, n) };
+    if (from.baseOffset < request.offset || to.baseOffset > request.endOffset || length > left) {
+      const first = collector.bytes === 0;
+      const known = first ? (startOf(segment, n, cursor) ?? from) : from;
+      const { offset, endOffset } = request;
+      const limits = { offset, endOffset, maxBytes: left, first };
+      ({ from, to } = cutBatches(block.bytes.subarray(at, at + length), known, limits));
+    }
+    if (to.at > from.at) {
+      const slice = block.bytes.subarray(at + from.at, at + to.at);
+      collector.add(slice, from.baseOffset, to.baseOffset);
+    }
+    const entryPosition = columns.positions[n]!;
+    const position = entryPosition + to.at;
+    next = { offset: to.baseOffset, objectId: object.objectId, entryPosition, position };
+    if (to.at < length) return { whole: false, next };
+  }
+  assert(next !== undefined, 'a piece holds at least one entry');
+  return { whole: true, next };
+}
+
+/** The entries that a sequential reader takes next. */
+function* entriesAfter(
+  segments: readonly Segment[],
+  offset: number,
+  { endOffset }: ColdReadRequest,
+): Generator<readonly [Segment, number]> {
+  for (const segment of segments) {
+    const { columns, start, end } = segment;
+    for (let n = entryAt(columns, [start, end], offset); n < end; n += 1) {
+      if (columns.baseOffsets[n]! >= endOffset) return;
+      yield [segment, n];
+    }
+  }
+}
+
 /** Where to begin in entry `n`, if an earlier read has left off there. */
 function startOf({ object, columns }: Segment, n: number, cursor: Cursor | undefined) {
   if (cursor?.objectId !== object.objectId || cursor.entryPosition !== columns.positions[n])
     return undefined;
   return { at: cursor.position - cursor.entryPosition, baseOffset: cursor.offset };
-}
-
-/** The end of the entries from `n` on that lie whole in a block. */
-function coveredEnd({ columns, end }: Segment, n: number, block: Block): number {
-  const blockEnd = block.position + block.length;
-  let to = n + 1;
-  while (
-    to < end &&
-    entryStartByte(columns, to) >= block.position &&
-    entryEndByte(columns, to) <= blockEnd
-  )
-    to += 1;
-  return to;
 }

@@ -2,7 +2,7 @@
 // block and every batch's CRC (damage must not spread), and copies runs to their places. One copy per byte.
 import { crc32c } from '@node-rs/crc32';
 import { batchEnd, storedCrc } from '../../protocol/record-batch.ts';
-import { checkRange } from './block-check.ts';
+import { checkEntries } from './block-check.ts';
 import type { ByteSource } from './byte-source.ts';
 import type { EntryColumns, ObjectRef } from './entries.ts';
 import { planRanges, type Range } from './plan.ts';
@@ -94,9 +94,13 @@ function copyRange(
   range: Range,
   { clusterTag, buffer }: FillOptions,
 ): void {
-  const partitionOf = (n: number) => runs.partitionIds[n]!;
   const { object } = runs;
-  checkRange(bytes, { object, partitionOf, columns: runs, range, clusterTag, deep: true });
+  const { position, start, end } = range;
+  const partitionOf = (n: number) => runs.partitionIds[n]!;
+  checkEntries(
+    { object, position, bytes, clusterTag },
+    { columns: runs, start, end, partitionOf, deep: true },
+  );
   for (let n = range.start; n < range.end; n += 1) {
     const from = runs.positions[n]! - range.position;
     buffer.set(bytes.subarray(from, from + runs.lengths[n]!), runs.targets[n]!);
