@@ -11,7 +11,7 @@ export interface RegistryConfig {
   readonly compatibilityGroup?: string;
 }
 
-export const MODES = ['READWRITE', 'READONLY', 'READONLY_OVERRIDE', 'IMPORT'] as const;
+const MODES = ['READWRITE', 'READONLY', 'READONLY_OVERRIDE', 'IMPORT'] as const;
 export type Mode = (typeof MODES)[number];
 
 /** What a client may set beyond {@link RegistryConfig}; understood, and not served. */

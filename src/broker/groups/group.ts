@@ -40,7 +40,7 @@ export interface Member {
 }
 
 /** The wait for members to (re)join. */
-export type JoinPhase =
+type JoinPhase =
   | {
       /** The first generation of an empty group: waits the whole delay, and again while members keep coming. */
       readonly kind: 'initial';

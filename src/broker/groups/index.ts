@@ -13,8 +13,8 @@ import { deleteGroupsHandler } from '../handlers/42-delete-groups.ts';
 import { offsetDeleteHandler } from '../handlers/47-offset-delete.ts';
 import type { GroupCoordinator } from './coordinator.ts';
 
-export { type CoordinatorOptions, GroupCoordinator } from './coordinator.ts';
-export { type GroupSettings, groupSettings } from './settings.ts';
+export { GroupCoordinator } from './coordinator.ts';
+export { groupSettings } from './settings.ts';
 
 /** All APIs of classic groups and offsets. */
 export function groupHandlers(groups: GroupCoordinator): readonly AnyHandler[] {

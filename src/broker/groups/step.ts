@@ -17,7 +17,7 @@ import type { GroupSettings } from './settings.ts';
 import { onPersisted, onSync, type PersistedEvent, type SyncEvent } from './sync.ts';
 
 /** The group was deleted or has expired: only ever sent to an empty one. */
-export interface EndEvent {
+interface EndEvent {
   readonly type: 'end';
 }
 

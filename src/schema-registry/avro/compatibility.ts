@@ -13,7 +13,7 @@ import type {
   UnionSchema,
 } from './schema.ts';
 
-export type IncompatibilityType =
+type IncompatibilityType =
   | 'NAME_MISMATCH'
   | 'FIXED_SIZE_MISMATCH'
   | 'MISSING_ENUM_SYMBOLS'

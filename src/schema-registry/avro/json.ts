@@ -16,7 +16,7 @@ export interface JsonObject {
 }
 
 /** Levels of nesting that are read; a deeper text would overflow the stack of whoever walks it. */
-export const MAX_DEPTH = 500;
+const MAX_DEPTH = 500;
 
 type Reviver = (
   this: unknown,

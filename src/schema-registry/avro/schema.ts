@@ -2,7 +2,7 @@
 // Recursive schemas are cyclic graphs: a named schema refers to the very same object wherever it occurs.
 import type { Json, JsonObject } from './json.ts';
 
-export const PRIMITIVES = [
+const PRIMITIVES = [
   'null',
   'boolean',
   'int',
@@ -15,11 +15,11 @@ export const PRIMITIVES = [
 export type PrimitiveType = (typeof PRIMITIVES)[number];
 
 /** Attributes that Avro doesn't define for the place, logical types included; kept in their order. */
-export interface WithProperties {
+interface WithProperties {
   readonly properties: JsonObject;
 }
 
-export interface PrimitiveSchema extends WithProperties {
+interface PrimitiveSchema extends WithProperties {
   readonly type: PrimitiveType;
 }
 
@@ -60,12 +60,12 @@ export interface FixedSchema extends NamedSchema {
   readonly size: number;
 }
 
-export interface ArraySchema extends WithProperties {
+interface ArraySchema extends WithProperties {
   readonly type: 'array';
   readonly items: AvroSchema;
 }
 
-export interface MapSchema extends WithProperties {
+interface MapSchema extends WithProperties {
   readonly type: 'map';
   readonly values: AvroSchema;
 }
