@@ -76,6 +76,9 @@ export interface KnownFile {
   readonly state: 'open' | 'sealed' | 'deleting' | 'deleted';
 }
 
+/** Pages that any commit rewrites: table leaf, unique index, and the way up. */
+const COMMIT_BYTES = 4 * 4096;
+
 const EMPTY = new Uint8Array(0);
 
 interface MemoryPartition {
@@ -101,6 +104,8 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   readonly #dirty = new Set<number>();
   readonly #openFiles = new Map<string, number>();
   #lastCommit = 0;
+  /** About how many bytes commits have put into SQLite's own log since this was last set to 0. */
+  pendingLogBytes = 0;
 
   constructor(db: Database, ages: ProducerAges) {
     this.#db = db;
@@ -172,6 +177,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
         packExceptions(decision),
         packProducers(flush.batches, decision),
       );
+    this.pendingLogBytes += COMMIT_BYTES + index.bytes.length;
     draft.add({ decision, index, commitNumber });
     const { errorCodes, baseOffsets, duplicates } = decision;
     const { key: objectKey, generation } = flush.object;

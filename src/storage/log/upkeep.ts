@@ -16,8 +16,8 @@ export interface UpkeepOptions {
 const TICK_MS = 250;
 /** A transaction of this many rows takes about 5 ms. */
 const ROWS_PER_SLICE = 1_000;
-/** SQLite's log is moved after this many commits, or when the store has come to rest. */
-const COMMITS_PER_CHECKPOINT = 400;
+/** SQLite's log is moved at this size, which takes about 5 ms, or when the store has come to rest. */
+const CHECKPOINT_BYTES = 1_500_000;
 const STATE_EVERY_TICKS = 20;
 const EXPIRE_EVERY_TICKS = 240;
 
@@ -26,7 +26,6 @@ export class Upkeep {
   #timer: Timer | undefined;
   #ticks = 0;
   #seenCommit = 0;
-  #checkpointed = 0;
   #stopped = false;
 
   constructor(options: UpkeepOptions) {
@@ -72,14 +71,13 @@ export class Upkeep {
 
   #moveLog(): void {
     const { log, database } = this.#options.metadata;
-    const commits = log.lastCommit - this.#checkpointed;
     const atRest = log.lastCommit === this.#seenCommit;
     this.#seenCommit = log.lastCommit;
     // Other domains write too; at rest their frames go along every 20 ticks.
-    const due = commits >= COMMITS_PER_CHECKPOINT || (atRest && commits > 0);
+    const due = log.pendingLogBytes >= CHECKPOINT_BYTES || (atRest && log.pendingLogBytes > 0);
     if (!due && this.#ticks % STATE_EVERY_TICKS !== 0) return;
     database.checkpoint();
-    this.#checkpointed = log.lastCommit;
+    log.pendingLogBytes = 0;
   }
 
   stop(): void {
