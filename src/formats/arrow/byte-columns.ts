@@ -2,7 +2,6 @@
 // Strings arrive as UTF-8 and stay UTF-8; whoever appends has checked them.
 import { assert } from '../../base/assert.ts';
 import type { IcebergType } from '../iceberg/types.ts';
-import { bigintFromBytes } from '../iceberg/value.ts';
 import { Column, grown, INITIAL_CAPACITY, type RowSelection } from './column.ts';
 
 const encoder = new TextEncoder();
@@ -154,11 +153,8 @@ export class FixedColumn extends Column {
     return this.length * this.width;
   }
 
-  /** Decimals unscaled. */
-  valueAt(row: number): Uint8Array | bigint | null {
-    if (!this.isValid(row)) return null;
-    const bytes = this.bytesAt(row);
-    return String(this.type).startsWith('decimal') ? bigintFromBytes(bytes) : bytes.slice();
+  valueAt(row: number): Uint8Array | null {
+    return this.isValid(row) ? this.bytesAt(row).slice() : null;
   }
 
   createLike(): FixedColumn {

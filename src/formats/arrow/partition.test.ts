@@ -89,7 +89,7 @@ describe('partitionRows', () => {
           fc.property(rows, (given) => {
             const columns = new TableColumns(schemaOf(type as PrimitiveTypeName));
             for (const value of given) append(columns, value);
-            const groups = partitionRows(columns, specOf([1, transform]));
+            const { groups } = partitionRows(columns, specOf([1, transform]));
             const seen: unknown[] = new Array(given.length);
             for (const group of groups) {
               for (const row of group.rows) seen[row] = comparable(group.values[0]!);
@@ -120,7 +120,7 @@ describe('partitionRows', () => {
       }
       columns.endRow();
     }
-    const groups = partitionRows(columns, specOf([1, 'identity'], [9, 'identity']));
+    const { groups } = partitionRows(columns, specOf([1, 'identity'], [9, 'identity']));
     expect(groups.map(({ values, rows }) => [values, Array.from(rows)])).toEqual([
       [
         [0, null],
@@ -151,17 +151,32 @@ describe('partitionRows', () => {
 
   it('gives one group without partition fields, none without rows', () => {
     const columns = new TableColumns(schemaOf('int'));
-    expect(partitionRows(columns, specOf())).toEqual([]);
+    expect(partitionRows(columns, specOf())).toEqual({ groups: [], cut: 0 });
     append(columns, 1);
     append(columns, 2);
-    expect(partitionRows(columns, specOf())).toEqual([{ values: [], rows: Int32Array.of(0, 1) }]);
+    expect(partitionRows(columns, specOf())).toEqual({
+      groups: [{ values: [], rows: Int32Array.of(0, 1) }],
+      cut: 2,
+    });
   });
 
-  it('refuses more partitions than allowed, naming the setting', () => {
+  it('stops before the row that would open one partition too many', () => {
     const columns = new TableColumns(schemaOf('int'));
-    for (let i = 0; i < 5; i++) append(columns, i);
-    expect(() => partitionRows(columns, specOf([1, 'identity']), { maxPartitions: 4 })).toThrow(
-      /5 partitions in one commit, more than max\.partitions\.per\.commit \(4\)/,
-    );
+    for (const value of [5, 6, 5, 7, 6, 8, 5]) append(columns, value);
+    const spec = specOf([1, 'identity'], [77, 'void']);
+    const { groups, cut } = partitionRows(columns, spec, 3);
+    expect(cut).toBe(5);
+    expect(groups.map(({ values, rows }) => [values, Array.from(rows)])).toEqual([
+      [
+        [5, null],
+        [0, 2],
+      ],
+      [
+        [6, null],
+        [1, 4],
+      ],
+      [[7, null], [3]],
+    ]);
+    expect(() => partitionRows(columns, specOf([77, 'day']))).toThrow('no source column');
   });
 });

@@ -7,7 +7,7 @@ import { FloeError } from '../../base/error.ts';
 import { murmur3 } from '../iceberg/murmur3.ts';
 import { compileTransform, parseTransform, type Transform } from '../iceberg/transform.ts';
 import type { PartitionSpec, PartitionValue, PrimitiveTypeName } from '../iceberg/types.ts';
-import { floorDiv } from '../iceberg/value.ts';
+import { bigintFromBytes, floorDiv } from '../iceberg/value.ts';
 import { BytesColumn, FixedColumn } from './byte-columns.ts';
 import type { Column } from './column.ts';
 import { Int32Column, Int64Column } from './scalar-columns.ts';
@@ -20,9 +20,11 @@ export interface PartitionGroup {
   readonly rows: Int32Array;
 }
 
-export interface PartitionOptions {
-  /** Partitions at most; more is `exhausted` (a wild clock would open one per record). */
-  readonly maxPartitions?: number;
+export interface PartitionedRows {
+  /** In the order of each partition's first row. */
+  readonly groups: readonly PartitionGroup[];
+  /** The first row that would have opened one partition too many; the row count if none would. */
+  readonly cut: number;
 }
 
 /** A code per row, and the partition value of each code. */
@@ -32,34 +34,33 @@ interface Coded {
 }
 
 /**
- * The rows of `columns` by partition, in the order of each partition's first row. An unpartitioned spec gives one
- * group of all rows.
- * @throws FloeError `exhausted` past `maxPartitions`; `invalid` when a source column is missing.
+ * The rows of `columns` by partition, as many from the front as open no more than `maxPartitions` (a wild clock
+ * would open one per record). An unpartitioned spec gives one group of all rows.
+ * @throws FloeError `invalid` when a source column is missing (except of a void field: its source may be gone).
  */
 export function partitionRows(
   columns: TableColumns,
   spec: PartitionSpec,
-  { maxPartitions = Number.MAX_SAFE_INTEGER }: PartitionOptions = {},
-): PartitionGroup[] {
+  maxPartitions = Number.MAX_SAFE_INTEGER,
+): PartitionedRows {
   columns.align();
   const { rowCount } = columns;
-  if (rowCount === 0) return [];
+  if (rowCount === 0) return { groups: [], cut: 0 };
   const fields = spec.fields.map((field) => {
+    const transform = parseTransform(field.transform);
     const column = columns.byId(field['source-id']);
+    if (transform.name === 'void') return { codes: new Int32Array(rowCount), values: [null] };
     if (column === undefined) {
       throw new FloeError('invalid', `partition field "${field.name}" has no source column`);
     }
     assert(column.length === rowCount, 'a partition source is not inside a list or map');
-    return codeColumn(column, parseTransform(field.transform));
+    return codeColumn(column, transform);
   });
   const { codes, tuples } = combine(fields, rowCount);
-  if (tuples.length > maxPartitions) {
-    throw new FloeError(
-      'exhausted',
-      `${tuples.length} partitions in one commit, more than max.partitions.per.commit (${maxPartitions})`,
-    );
-  }
-  return groupRows(codes, tuples);
+  // Codes count up by first appearance, so the first one past the limit is where to cut.
+  const found = tuples.length > maxPartitions ? codes.indexOf(maxPartitions) : rowCount;
+  const groups = groupRows(codes.subarray(0, found), tuples.slice(0, maxPartitions));
+  return { groups, cut: found };
 }
 
 /** Brings the codes of all fields together into one code per distinct tuple. */
@@ -100,6 +101,13 @@ function groupRows(codes: Int32Array, tuples: readonly PartitionValue[][]): Part
 
 type Key = number | string | bigint | boolean;
 
+/** A value as transforms take it: decimals as their unscaled integer. */
+function partitionSource(column: Column, row: number): PartitionValue {
+  const value = column.valueAt(row) as PartitionValue;
+  const isDecimal = typeof column.type === 'string' && column.type.startsWith('decimal');
+  return isDecimal && value !== null ? bigintFromBytes(value as Uint8Array) : value;
+}
+
 function codeColumn(column: Column, transform: Transform): Coded {
   const apply = compileTransform(transform, column.type as PrimitiveTypeName);
   const keyOf = keyFunction(column, transform);
@@ -109,7 +117,7 @@ function codeColumn(column: Column, transform: Transform): Coded {
   const byValue = new Map<string, number>();
   const byKey = new Map<Key | null, number>();
   const codeOf = (row: number) => {
-    const value = apply(column.valueAt(row) as PartitionValue);
+    const value = apply(partitionSource(column, row));
     const text = value instanceof Uint8Array ? Buffer.from(value).toString('hex') : String(value);
     const id = `${value === null ? '' : typeof value}:${text}`;
     let code = byValue.get(id);
@@ -140,7 +148,6 @@ const HOUR_NANOS = 3_600_000_000_000n;
 
 /** A key per row that is at least as fine as the transform. */
 function keyFunction(column: Column, { name, argument }: Transform): (row: number) => Key {
-  if (name === 'void') return () => 0;
   if (name === 'bucket') return bucketKey(column, argument);
   if (column instanceof Int32Column) return (row) => column.values[row]!;
   if (column instanceof Int64Column) return int64Key(column, name);
@@ -207,5 +214,5 @@ function bucketKey(column: Column, buckets: number): (row: number) => Key {
     { name: 'bucket', argument: buckets },
     column.type as PrimitiveTypeName,
   );
-  return (row) => apply(column.valueAt(row) as PartitionValue) as number;
+  return (row) => apply(partitionSource(column, row)) as number;
 }

@@ -41,11 +41,11 @@ export interface ProposedMap {
 export type Bindings = ReadonlyMap<string, number>;
 
 /**
- * `parent.name`, with `\`, `.`, `[` and `{` of the name escaped by a backslash, and `\@` for an empty name. The
- * root's path is ''.
+ * `parent.name`, with `\`, `.`, `[`, `{` and a leading `:` of the name escaped by a backslash, and `\@` for an
+ * empty name. The root's path is ''. Paths that start with a colon are free for columns that are no value's.
  */
 export function fieldPath(parent: string, name: string): string {
-  const escaped = name === '' ? '\\@' : name.replace(/[\\.[{]/g, '\\$&');
+  const escaped = name === '' ? '\\@' : name.replace(/^:|[\\.[{]/g, '\\$&');
   return parent === '' ? escaped : `${parent}.${escaped}`;
 }
 

@@ -2,9 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { NestedField, Schema } from '../iceberg/types.ts';
 import type { BytesColumn } from './byte-columns.ts';
 import type { ListColumn, MapColumn, StructColumn } from './nested-columns.ts';
-import type { Bindings } from './proposed-schema.ts';
 import type { Int32Column, Int64Column } from './scalar-columns.ts';
-import { SystemColumns, systemPath } from './system-columns.ts';
 import { TableColumns } from './table-columns.ts';
 
 const field = (id: number, name: string, type: NestedField['type']): NestedField => ({
@@ -160,58 +158,5 @@ describe('TableColumns', () => {
       -(2n ** 63n),
       -1n,
     ]);
-  });
-});
-
-describe('SystemColumns', () => {
-  const system: Schema = {
-    type: 'struct',
-    'schema-id': 0,
-    fields: [
-      field(1, '_kafka_partition', 'int'),
-      field(2, '_kafka_offset', 'long'),
-      field(3, '_kafka_timestamp', 'timestamptz'),
-      field(4, '_kafka_key', 'binary'),
-      field(5, '_kafka_headers', {
-        type: 'list',
-        'element-id': 6,
-        'element-required': false,
-        element: {
-          type: 'struct',
-          fields: [field(7, 'key', 'string'), field(8, 'value', 'binary')],
-        },
-      }),
-    ],
-  };
-  const bindings: Bindings = new Map(system.fields.map((f) => [systemPath(f.name), f.id]));
-
-  it('tells null from empty, keeps duplicate headers, and has no time for −1', () => {
-    const columns = new TableColumns(system);
-    const own = new SystemColumns(columns, bindings);
-    const bytes = utf8('kv');
-    own.appendPosition(2, 2 ** 40, 1_700_000_000_123);
-    own.appendKey(bytes, 0, 0);
-    own.appendHeaderKey(bytes, 0, 1);
-    own.appendHeaderValue(bytes, 1, 2);
-    own.appendHeaderKey(bytes, 0, 1);
-    own.appendNullHeaderValue();
-    own.endHeaders();
-    columns.endRow();
-    own.appendPosition(2, 7, -1);
-    own.appendNullKey();
-    own.endHeaders();
-    columns.endRow();
-    columns.align();
-    expect(rowAt(columns, 0)).toEqual([
-      2,
-      2n ** 40n,
-      1_700_000_000_123_000n,
-      new Uint8Array(0),
-      [
-        { key: 'k', value: utf8('v') },
-        { key: 'k', value: null },
-      ],
-    ]);
-    expect(rowAt(columns, 1)).toEqual([2, 7n, null, null, []]);
   });
 });

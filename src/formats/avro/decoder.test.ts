@@ -165,7 +165,7 @@ describe('Avro decoder', () => {
     expect(table.decode(schema, Uint8Array.from(bytes))).toEqual([undefined]);
     expect(table.rows()).toEqual([
       {
-        dec: -200n,
+        dec: new Uint8Array(16).fill(255, 0, 15).fill(0x38, 15),
         wide: '1.5',
         uuid: Uint8Array.from({ length: 16 }, (_, i) => i * 17),
         date: -1,

@@ -233,11 +233,12 @@ describe('JSON decoder', () => {
 
   it('takes keys in any order, escaped keys, and odd names', () => {
     const table = new TestTable();
-    const names = { 'a.b': 1, 'a[]': 2, 'c{key}': 3, 'd\\string': 4, '': 5, 'é😀': 6 };
+    const names = { ':x:y': 7, 'a.b': 1, 'a[]': 2, 'c{key}': 3, 'd\\string': 4, '': 5, 'é😀': 6 };
     table.infer({ a: { b: 9 }, ...names });
     expect(
-      table.write('{"\\u00e9\\ud83d\\ude00":6,"":5,"d\\\\string":4,"a.b":1,"a":{"b":7}}'),
+      table.write('{":x:y":7,"\\u00e9\\ud83d\\ude00":6,"":5,"d\\\\string":4,"a.b":1,"a":{"b":7}}'),
     ).toEqual({
+      ':x:y': 7n,
       'é😀': 6n,
       _: 5n,
       'd\\string': 4n,

@@ -118,7 +118,7 @@ export function compileJsonDecoder(
 function leavesOf(bindings: Bindings, columns: TableColumns): number {
   let leaves = 0;
   for (const [path, id] of bindings) {
-    if (!path.startsWith('\\') && typeof columns.byId(id)?.type === 'string') leaves++;
+    if (!path.startsWith(':') && typeof columns.byId(id)?.type === 'string') leaves++;
   }
   return leaves;
 }
@@ -172,7 +172,7 @@ class DecoderState {
 }
 
 /** Does a source path lead through a list or map? */
-const isRepeated = (path: string) => /(?<!\\)[[{]/.test(path);
+const isRepeated = (path: string) => /(?<!\\)(?:\\\\)*[[{]/.test(path);
 
 /** How values at one place are taken. Each sink says false when the value doesn't fit, having appended nothing. */
 interface Place {

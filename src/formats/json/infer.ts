@@ -232,7 +232,7 @@ class Proposer {
     this.#timestamps = timestamps;
     let leaves = 0;
     for (const [path, { type }] of given.committed) {
-      if (!path.startsWith('\\') && typeof type === 'string') leaves++;
+      if (!path.startsWith(':') && typeof type === 'string') leaves++;
     }
     this.#budget = maxColumns - leaves;
   }
@@ -293,7 +293,7 @@ function* namesUnder(parent: string, committed: Committed): Generator<string> {
   for (const [path, { name }] of committed) {
     if (!path.startsWith(prefix)) continue;
     const rest = path.slice(prefix.length);
-    if (!rest.startsWith('\\_') && !/(?<!\\)[.[{]/.test(rest)) yield name;
+    if (!/(?<!\\)(?:\\\\)*[.[{]/.test(rest)) yield name;
   }
 }
 

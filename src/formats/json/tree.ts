@@ -30,7 +30,7 @@ const newNode = (path: string): PathNode => ({
 export function pathTree(columns: TableColumns, bindings: Bindings): PathNode {
   const root = newNode('');
   for (const [path, id] of bindings) {
-    if (path.startsWith('\\_')) continue;
+    if (path.startsWith(':')) continue;
     const column = columns.byId(id);
     assert(column !== undefined, `T8: field id ${id} bound to "${path}" is in the table's schema`);
     place(root, path, column);
@@ -39,7 +39,7 @@ export function pathTree(columns: TableColumns, bindings: Bindings): PathNode {
 }
 
 /** A step of a path: a field's name with its escapes, an element, a map's key or value, or a variant at the end. */
-const STEP = /\.?((?:[^\\.[{]|\\[\\.[{@])+)|(\[\])|\{(key|value)\}|\\([a-z]+)$/gy;
+const STEP = /\.?((?:[^\\.[{]|\\[\\.[{@:])+)|(\[\])|\{(key|value)\}|\\([a-z]+)$/gy;
 
 function place(root: PathNode, path: string, column: Column): void {
   let node = root;
