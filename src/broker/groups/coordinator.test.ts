@@ -342,3 +342,14 @@ test('stop answers those who wait', async () => {
   expect((await waiting).errorCode).toBe(ErrorCode.NOT_COORDINATOR);
   expect((await groups.join('g', joinRequest())).errorCode).toBe(ErrorCode.NOT_COORDINATOR);
 });
+
+test('who waits is answered when its connection or the broker ends; the member stays', async () => {
+  const { memberId } = await single();
+  const ending = new AbortController();
+  const waiting = groups.join('g', joinRequest(), ending.signal);
+  ending.abort();
+  expect((await waiting).errorCode).toBe(ErrorCode.NOT_COORDINATOR);
+  expect(groups.view('g')?.group.members.size).toBe(2);
+  const rejoined = await groups.join('g', joinRequest({ memberId }));
+  expect(rejoined).toMatchObject({ errorCode: 0, generation: 2 });
+});

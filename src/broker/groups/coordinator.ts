@@ -124,30 +124,23 @@ export class GroupCoordinator implements Component {
     return coordinator;
   }
 
-  async join(groupId: string, request: JoinRequest): Promise<JoinReply> {
+  /** Waits for the next generation, or until `signal` says that the client or the broker goes: NOT_COORDINATOR. */
+  async join(groupId: string, request: JoinRequest, signal?: AbortSignal): Promise<JoinReply> {
     const fault = this.#joinFault(groupId, request);
     const entry = fault !== 0 ? fault : this.#entryFor(groupId, request.memberId === '');
     if (typeof entry === 'number') return failedJoin(entry, request.memberId);
     const prefix = request.instanceId ?? request.clientId;
     const newMemberId = `${prefix}-${this.#options.ids.uuid()}`;
-    const answer = await this.#ask(entry, 'join-reply', (token) => ({
-      type: 'join',
-      token,
-      newMemberId,
-      ...request,
-    }));
-    return answer.reply;
+    const event = (token: Token) => ({ type: 'join', token, newMemberId, ...request }) as const;
+    return (await this.#ask(entry, 'join-reply', event, signal)).reply;
   }
 
-  async sync(groupId: string, request: SyncRequest): Promise<SyncReply> {
+  /** Waits for the leader's assignment, or as {@link join}. */
+  async sync(groupId: string, request: SyncRequest, signal?: AbortSignal): Promise<SyncReply> {
     const entry = this.#existing(groupId);
     if (typeof entry === 'number') return failedSync(entry);
-    const answer = await this.#ask(entry, 'sync-reply', (token) => ({
-      type: 'sync',
-      token,
-      ...request,
-    }));
-    return answer.reply;
+    const event = (token: Token) => ({ type: 'sync', token, ...request }) as const;
+    return (await this.#ask(entry, 'sync-reply', event, signal)).reply;
   }
 
   /** Returns an error code. */
@@ -295,12 +288,20 @@ export class GroupCoordinator implements Component {
     entry: Entry,
     kind: K,
     event: (token: Token) => GroupEvent,
+    signal?: AbortSignal,
   ): Promise<Extract<Reply, { kind: K }>> {
-    return new Promise((resolve) => {
-      const token = this.#nextToken++;
-      this.#waiting.set(token, { kind, resolve: resolve as (reply: Reply) => void });
+    const token = this.#nextToken++;
+    const giveUp = () => this.#refuse(token, ErrorCode.NOT_COORDINATOR);
+    const answer = new Promise<Reply>((resolve) => {
+      this.#waiting.set(token, { kind, resolve });
       this.#step(entry, event(token));
     });
+    // The member stays in the group: it may be back within its session.
+    if (signal?.aborted) giveUp();
+    else signal?.addEventListener('abort', giveUp, { once: true });
+    return answer.finally(() => signal?.removeEventListener('abort', giveUp)) as Promise<
+      Extract<Reply, { kind: K }>
+    >;
   }
 
   #step(entry: Entry, event: GroupEvent): void {

@@ -17,7 +17,7 @@ export function joinGroupHandler(groups: GroupCoordinator): Handler<typeof joinG
     waits: true,
     async handle(request, context) {
       logReason(request, context);
-      const reply = await groups.join(request.groupId, {
+      const join = {
         memberId: request.memberId,
         instanceId: request.groupInstanceId,
         clientId: context.clientId ?? '',
@@ -28,7 +28,8 @@ export function joinGroupHandler(groups: GroupCoordinator): Handler<typeof joinG
         protocols: request.protocols,
         requireMemberId: context.apiVersion >= 4,
         canSkipAssignment: context.apiVersion >= 9,
-      });
+      };
+      const reply = await groups.join(request.groupId, join, context.connection.signal);
       if (reply.errorCode !== 0) context.countError(reply.errorCode);
       return toMessage(reply, context.apiVersion);
     },

@@ -10,14 +10,15 @@ export function syncGroupHandler(groups: GroupCoordinator): Handler<typeof syncG
     versions: { min: 0, max: 5 },
     waits: true,
     async handle(request, context) {
-      const reply = await groups.sync(request.groupId, {
+      const sync = {
         generation: request.generationId,
         memberId: request.memberId,
         instanceId: request.groupInstanceId,
         protocolType: request.protocolType,
         protocol: request.protocolName,
         assignments: request.assignments,
-      });
+      };
+      const reply = await groups.sync(request.groupId, sync, context.connection.signal);
       if (reply.errorCode !== 0) context.countError(reply.errorCode);
       return {
         errorCode: reply.errorCode,
