@@ -25,7 +25,7 @@ export interface BatchColumns {
 }
 
 /** Bytes of one batch over all columns. */
-export const BATCH_COLUMN_BYTES = 2 * 8 + 9 * 4;
+const BATCH_COLUMN_BYTES = 2 * 8 + 9 * 4;
 
 /** Columns for up to `capacity` batches over one fresh buffer. */
 export function allocateColumns(capacity: number): BatchColumns {

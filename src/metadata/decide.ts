@@ -3,6 +3,7 @@
 // Rules: design "Sequencer" (L2, L4, L5) and Kafka's idempotence (KIP-98, KIP-360, KAFKA-15591).
 // Room for transactions: a batch's (producer id, epoch) is checked in `sequenceError`; an incarnation column and
 // a transaction look-up in LogState join it there.
+import { ErrorCode } from '../protocol/errors.ts';
 import { type BatchColumns, groupByPartition } from './batch-columns.ts';
 import {
   appendSequence,
@@ -13,12 +14,6 @@ import {
   type Sequences,
   sequencesEpoch,
 } from './sequences.ts';
-
-/** Kafka's codes that a commit can answer for one batch (protocol/errors.ts has them all). */
-export const NONE = 0;
-export const UNKNOWN_TOPIC_OR_PARTITION = 3;
-export const OUT_OF_ORDER_SEQUENCE_NUMBER = 45;
-export const INVALID_PRODUCER_EPOCH = 47;
 
 /** The end of a partition's log. */
 export interface PartitionTail {
@@ -100,7 +95,7 @@ function decidePartition(input: PartitionBatches, result: Draft): void {
   const { state, batches, partitionId, ordinals } = input;
   const tail = state.partition(partitionId);
   if (tail === undefined) {
-    for (const n of ordinals) result.errorCodes[n] = UNKNOWN_TOPIC_OR_PARTITION;
+    for (const n of ordinals) result.errorCodes[n] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
     return;
   }
   const producers = new Map<number, Sequences>();
@@ -140,7 +135,7 @@ function admitSequence(
     return false;
   }
   const refusal = sequenceError(known, epoch, first, state.mayHaveExpired(producerId));
-  if (refusal !== NONE) {
+  if (refusal !== ErrorCode.NONE) {
     result.errorCodes[n] = refusal;
     return false;
   }
@@ -157,10 +152,10 @@ function sequenceError(
   mayHaveExpired: boolean,
 ): number {
   if (known === undefined)
-    return first === 0 || mayHaveExpired ? NONE : OUT_OF_ORDER_SEQUENCE_NUMBER;
+    return first === 0 || mayHaveExpired ? ErrorCode.NONE : ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER;
   const current = sequencesEpoch(known);
-  if (epoch < current) return INVALID_PRODUCER_EPOCH;
+  if (epoch < current) return ErrorCode.INVALID_PRODUCER_EPOCH;
   // A new epoch starts over (KIP-360).
-  if (epoch > current) return first === 0 ? NONE : OUT_OF_ORDER_SEQUENCE_NUMBER;
-  return continuesSequence(known, first) ? NONE : OUT_OF_ORDER_SEQUENCE_NUMBER;
+  if (epoch > current) return first === 0 ? ErrorCode.NONE : ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER;
+  return continuesSequence(known, first) ? ErrorCode.NONE : ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER;
 }

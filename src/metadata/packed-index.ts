@@ -25,17 +25,11 @@ export interface PackedIndex {
   readonly batchCounts: Uint32Array;
   /** Where the header of the block that holds the run begins (≤ position), to check bytes after a read. */
   readonly blockPositions: Uint32Array;
-  /** What the entry is: see {@link ENTRY_DATA}. */
+  /** 0: record batches. 1 and 2 are kept for the markers of committed and aborted transactions, which hold no bytes. */
   readonly kinds: Uint8Array;
   /** All columns as they are stored. */
   readonly bytes: Uint8Array;
 }
-
-/** Record batches. */
-export const ENTRY_DATA = 0;
-/** Reserved for transaction markers, which hold no bytes. */
-export const ENTRY_COMMIT = 1;
-export const ENTRY_ABORT = 2;
 
 const VERSION = 1;
 const HEADER_BYTES = 8;
@@ -44,7 +38,7 @@ const ENTRY_FIXED_BYTES = 2 * 8 + 7 * 4;
 assert(endianness() === 'LE', 'stored columns are little-endian, so is every platform we run on');
 
 /** Bytes that an index of `count` entries takes. */
-export function packedIndexBytes(count: number): number {
+function packedIndexBytes(count: number): number {
   return HEADER_BYTES + count * ENTRY_FIXED_BYTES + Math.ceil(count / 8) * 8;
 }
 
@@ -114,13 +108,6 @@ export function entriesOf(index: PackedIndex, partitionId: number): readonly [nu
   return [start, end];
 }
 
-/** First entry of `partitionId` whose end lies above `offset`, or −1. */
-export function findOffset(index: PackedIndex, partitionId: number, offset: number): number {
-  const [start, end] = entriesOf(index, partitionId);
-  const found = firstIn(start, end, (n) => endOffset(index, n) > offset);
-  return found === end ? -1 : found;
-}
-
 /** First entry of `partitionId` whose running maximum timestamp is at least `timestampMs`, or −1. */
 export function findTime(index: PackedIndex, partitionId: number, timestampMs: number): number {
   const [start, end] = entriesOf(index, partitionId);
@@ -150,32 +137,6 @@ export function partitionsIn(index: PackedIndex): number[] {
       found.push(index.partitionIds[n]!);
   }
   return found;
-}
-
-/** Which entry of which index. */
-export interface EntryRef {
-  readonly index: PackedIndex;
-  readonly entry: number;
-}
-
-/** An index of exactly these entries, which must come sorted by (partition, offset). */
-export function packEntries(entries: readonly EntryRef[]): PackedIndex {
-  const packed = allocateIndex(entries.length);
-  for (const [to, { index, entry: from }] of entries.entries()) copyEntry(packed, to, index, from);
-  return packed;
-}
-
-/** One index of all entries of `indexes` of the same object, sorted; the order of indexes breaks no tie. */
-export function mergeIndexes(indexes: readonly PackedIndex[]): PackedIndex {
-  const all: EntryRef[] = [];
-  for (const index of indexes)
-    for (let entry = 0; entry < index.count; entry += 1) all.push({ index, entry });
-  all.sort(
-    (a, b) =>
-      a.index.partitionIds[a.entry]! - b.index.partitionIds[b.entry]! ||
-      a.index.baseOffsets[a.entry]! - b.index.baseOffsets[b.entry]!,
-  );
-  return packEntries(all);
 }
 
 /** Copies entry `m` of `from` to entry `n` of `to`. */

@@ -19,7 +19,7 @@ export interface SqliteMetadata extends Metadata {
 }
 
 /** Kafka's `producer.id.expiration.ms`. */
-export const PRODUCER_EXPIRATION_MS = 86_400_000;
+const PRODUCER_EXPIRATION_MS = 86_400_000;
 
 /** `:memory:` or the database file's path. */
 export function openSqliteMetadata(

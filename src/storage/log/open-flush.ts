@@ -25,7 +25,7 @@ export interface RequestSpan {
 
 const FIRST_CAPACITY = 64;
 /** More batches than this make a flush of their own; see groupByPartition. */
-export const MAX_FLUSH_BATCHES = 2 ** 20;
+const MAX_FLUSH_BATCHES = 2 ** 20;
 
 export class OpenFlush {
   readonly slab: Slab;

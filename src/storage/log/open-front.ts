@@ -106,7 +106,7 @@ export function localRoot(store: ObjectStore): string | undefined {
   return store.uri.startsWith('file:') ? fileURLToPath(store.uri) : undefined;
 }
 
-export function flushPolicy(settings: LogSettings, local: boolean): FlushPolicy {
+function flushPolicy(settings: LogSettings, local: boolean): FlushPolicy {
   if (local) return { kind: 'group' };
   return {
     kind: 'object',

@@ -127,12 +127,7 @@ function word(from: Uint8Array, at: number): number {
 }
 
 /** The last 16 bytes of an object: magic, position of the footer header, its whole length, checksum. */
-export function writeTrailer(
-  to: Uint8Array,
-  at: number,
-  footerPosition: number,
-  length: number,
-): void {
+function writeTrailer(to: Uint8Array, at: number, footerPosition: number, length: number): void {
   const view = new DataView(to.buffer, to.byteOffset + at, TRAILER_BYTES);
   view.setUint32(0, TRAILER_MAGIC, true);
   view.setUint32(4, footerPosition, true);
