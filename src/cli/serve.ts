@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { fastify } from 'fastify';
+import { type FastifyInstance, fastify } from 'fastify';
 import { systemClock } from '../base/clock.ts';
 import { FloeError } from '../base/error.ts';
 import { Lifecycle } from '../base/lifecycle.ts';
@@ -14,7 +14,6 @@ import { resolveSettings, type Values } from '../base/settings.ts';
 import { GroupCoordinator, groupHandlers } from '../broker/groups/index.ts';
 import { startBroker } from '../broker/index.ts';
 import { createCatalogServer, EmbeddedCatalog, Warehouse } from '../catalog/index.ts';
-import { openQueries, type QueryService, sqlRoutes } from '../queries/index.ts';
 import {
   registryRoutes,
   registryServerOptions,
@@ -29,9 +28,10 @@ import {
   openObjectStore,
   probeConditionalWrites,
 } from '../storage/objects/index.ts';
-import { startTableTopics, type TableTopics, tableRoutes } from '../table-topic/index.ts';
+import { startTableTopics, type TableTopics } from '../table-topic/index.ts';
 import { formatAddress } from './address.ts';
 import { portError, startHttp } from './http.ts';
+import { operatorApp } from './operator.ts';
 import type { ServeOptions } from './options.ts';
 import { serverSettings } from './settings.ts';
 import { tableTopicConfigs } from './table-configs.ts';
@@ -96,25 +96,19 @@ async function start(node: Node): Promise<Floe> {
   const schemas = registrySource(registry);
   const warehouse = new Warehouse(store, 'warehouse/');
   const catalog = new EmbeddedCatalog({ ...node, metadata: opened.metadata.catalog, warehouse });
-  const tables = lifecycle.add(
-    'table topics',
-    startTables(node, { opened, store, catalog, schemas }),
-  );
-  const kafka = await startKafka(node, { opened, store, schemas });
+  const parts = { opened, store, catalog, schemas };
+  const tables = lifecycle.add('table topics', startTables(node, parts));
+  const kafka = await startKafka(node, parts);
 
   const registryApp = fastify(registryServerOptions);
   registryRoutes(registryApp, registry);
   const catalogApp = createCatalogServer({ catalog, s3: s3Access(settings), settings, logger });
-  const queries = lifecycle.add(
-    'queries',
-    await openQueries({
-      ...node,
-      catalog,
-      dataDir: options.dataDir,
-      tableOfTopic: (topic) => tables.tableOf(topic),
-    }),
-  );
-  const operator = operatorApp(node, { tables, queries });
+  const operator = operatorApp({
+    metrics: node.metrics,
+    tables,
+    sql: () => startSql(node, { catalog, tables }),
+    attach: () => ({ catalog: addresses.catalog, s3Endpoint: settings['s3.endpoint'] }),
+  });
   const faces = [
     ['registry', registryApp],
     ['catalog', catalogApp],
@@ -134,14 +128,14 @@ async function start(node: Node): Promise<Floe> {
   return { addresses, stop: () => lifecycle.stop() };
 }
 
-interface TableParts {
+interface Parts {
   readonly opened: OpenedLog;
   readonly store: ObjectStore;
   readonly catalog: EmbeddedCatalog;
   readonly schemas: SchemaSource;
 }
 
-function startTables(node: Node, { opened, store, catalog, schemas }: TableParts): TableTopics {
+function startTables(node: Node, { opened, store, catalog, schemas }: Parts): TableTopics {
   const names = Object.keys(objectSettings) as (keyof typeof objectSettings)[];
   const storeSettings = Object.fromEntries(names.map((name) => [name, node.settings[name]]));
   return startTableTopics({
@@ -170,13 +164,7 @@ async function openStore(node: Node): Promise<ObjectStore> {
   return store;
 }
 
-interface KafkaParts {
-  readonly opened: OpenedLog;
-  readonly store: ObjectStore;
-  readonly schemas: SchemaSource;
-}
-
-async function startKafka(node: Node, { opened, store, schemas }: KafkaParts): Promise<string> {
+async function startKafka(node: Node, { opened, store, schemas }: Parts): Promise<string> {
   const { options, settings, lifecycle } = node;
   const { log, directory, metadata, clusterId } = opened;
   const groups = lifecycle.add(
@@ -214,20 +202,22 @@ function s3Access(settings: ServerSettings) {
   };
 }
 
-interface OperatorParts {
-  readonly tables: TableTopics;
-  readonly queries: QueryService;
-}
-
-/** SQL, tables, metrics, health. */
-function operatorApp(node: Node, { tables, queries }: OperatorParts) {
-  const { metrics } = node;
+/** The server of `/v1/sql`, with DuckDB behind it. */
+async function startSql(
+  node: Node,
+  { catalog, tables }: { readonly catalog: EmbeddedCatalog; readonly tables: TableTopics },
+): Promise<FastifyInstance> {
+  const { openQueries, sqlRoutes } = await import('../queries/index.ts');
+  const { options, settings } = node;
+  const service = await openQueries({
+    ...node,
+    catalog,
+    dataDir: options.dataDir,
+    tableOfTopic: (topic) => tables.tableOf(topic),
+  });
   const app = fastify();
-  sqlRoutes(app, { ...node, service: queries });
-  tableRoutes(app, { tables });
-  app.get('/healthz', async () => ({ status: 'ok' }));
-  app.get('/metrics', async (_request, reply) =>
-    reply.type('text/plain; version=0.0.4; charset=utf-8').send(await metrics.render()),
-  );
+  sqlRoutes(app, { ...node, service, settings });
+  app.addHook('onClose', () => service.stop());
+  await app.ready();
   return app;
 }

@@ -4,7 +4,7 @@ import { groupSettings } from '../broker/groups/index.ts';
 import { brokerSettings } from '../broker/index.ts';
 import { catalogSettings } from '../catalog/index.ts';
 import { protocolSettings } from '../protocol/index.ts';
-import { querySettings } from '../queries/index.ts';
+import { querySettings } from '../queries/settings.ts';
 import { registrySettings } from '../schema-registry/index.ts';
 import { readSettings } from '../storage/log/read-settings.ts';
 import { logSettings } from '../storage/log/settings.ts';

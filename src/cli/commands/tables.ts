@@ -41,10 +41,10 @@ const VERBS: Readonly<Record<string, string>> = {
 };
 
 async function listTables({ server }: ServerOption): Promise<void> {
-  const { tables, attach } = (await (await call({ server, path: '/v1/tables' })).json()) as {
+  const { tables } = (await (await call({ server, path: '/v1/tables' })).json()) as {
     tables: TableStatus[];
-    attach?: Record<string, string>;
   };
+  const attach = await (await call({ server, path: '/v1/attach' })).json();
   const rows = tables.map((t) => [
     t.topic,
     t.table,
@@ -57,7 +57,7 @@ async function listTables({ server }: ServerOption): Promise<void> {
   process.stdout.write(
     textTable(['topic', 'table', 'state', 'lag', 'rows', 'dead letters', 'reason'], rows),
   );
-  for (const [engine, text] of Object.entries(attach ?? {}))
+  for (const [engine, text] of Object.entries(attach as Record<string, string>))
     process.stdout.write(`\n${engine}\n${indent(text)}\n`);
 }
 

@@ -10,7 +10,7 @@ import { retryingStore } from './decorators/retrying.ts';
 import { LocalObjectStore } from './local.ts';
 import { MemoryObjectStore } from './memory.ts';
 import type { ObjectStore } from './object-store.ts';
-import { S3ObjectStore, type S3Settings } from './s3.ts';
+import type { S3Settings } from './s3.ts';
 
 export interface OpenOptions {
   readonly clock: Clock;
@@ -41,6 +41,8 @@ async function openBare(uri: string, options: OpenOptions): Promise<ObjectStore>
     case 's3:': {
       const prefix = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '');
       if (url.host === '') break;
+      // The SDK takes a while to load: only who needs it waits for it.
+      const { S3ObjectStore } = await import('./s3.ts');
       return new S3ObjectStore({ bucket: url.host, prefix }, settings, clock);
     }
     default:
