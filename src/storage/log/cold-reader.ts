@@ -35,6 +35,8 @@ export interface ColdReader {
   sealed(objectId: number): void;
   /** A partition was deleted. */
   removePartition(partitionId: number): void;
+  /** Starts loading what these reads will ask for, all at once; the reads then find it under way. Never fails. */
+  warm(requests: readonly ColdReadRequest[]): void;
   /** @throws FloeError `corrupt`, `unavailable`, `cancelled`. */
   read(request: ColdReadRequest): Promise<ColdRead>;
   /** First record at or after the time in `[logStart, endOffset)`. */

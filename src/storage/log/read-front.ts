@@ -2,7 +2,7 @@
 // Kafka's rule: the first partition with data returns at least one batch, whatever the limits (KIP-74).
 import { FloeError } from '../../base/error.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
-import type { ColdReader } from './cold-reader.ts';
+import type { ColdReader, ColdReadRequest } from './cold-reader.ts';
 import type { FrontPartitions } from './front-partitions.ts';
 import type {
   ReadPartitionRequest,
@@ -33,6 +33,9 @@ export async function readFront(request: ReadRequest, sources: ReadSources): Pro
   const partitions: ReadPartitionResult[] = [];
   const held: Batches[] = [];
   let taken = 0;
+  const cold = coldReads(request, sources);
+  // One read goes straight away; several shall not wait for one another.
+  if (cold.length > 1) sources.reader.warm(cold);
   for (const wanted of request.partitions) {
     const marks = sources.partitions.watermarks(wanted.partitionId);
     const refusal =
@@ -42,8 +45,7 @@ export async function readFront(request: ReadRequest, sources: ReadSources): Pro
       continue;
     }
     const left = request.maxBytes - taken;
-    const endOffset =
-      request.isolation === 'read_committed' ? marks.lastStableOffset : marks.highWatermark;
+    const endOffset = endOf(request, marks);
     if (wanted.offset >= endOffset || (taken > 0 && left <= 0)) {
       partitions.push(result(wanted.partitionId, 0, marks));
       continue;
@@ -72,6 +74,28 @@ export async function readFront(request: ReadRequest, sources: ReadSources): Pro
       for (const batches of held.splice(0)) batches.release();
     },
   };
+}
+
+/** The reads that storage will be asked for, as far as the budget certainly reaches. */
+function coldReads(request: ReadRequest, { partitions, tail }: ReadSources): ColdReadRequest[] {
+  const cold: ColdReadRequest[] = [];
+  let left = request.maxBytes;
+  for (const wanted of request.partitions) {
+    if (left <= 0) break;
+    const marks = partitions.watermarks(wanted.partitionId);
+    if (marks === undefined || rangeError(wanted, marks) !== 0) continue;
+    const endOffset = endOf(request, marks);
+    if (wanted.offset >= endOffset) continue;
+    const maxBytes = Math.min(wanted.maxBytes, left);
+    left -= maxBytes;
+    if (tail.firstOffset(wanted.partitionId) <= wanted.offset) continue;
+    cold.push({ ...wanted, endOffset, maxBytes, ...pick(request) });
+  }
+  return cold;
+}
+
+function endOf({ isolation }: ReadRequest, marks: Watermarks): number {
+  return isolation === 'read_committed' ? marks.lastStableOffset : marks.highWatermark;
 }
 
 function pick({ purpose, signal }: ReadRequest) {

@@ -144,6 +144,34 @@ test('partitions that lie mixed and are read together share large read calls', a
   expect(log.gets.length).toBeLessThan(640 / 4);
 });
 
+test('reads that are warmed up together run together, and each is made once', async () => {
+  await log.stop();
+  await open({ settings: { 'log.read.gap.bytes': '0' } }, 6);
+  await log.append(partitions.map((partitionId) => ({ partitionId, records: records(20) })));
+  let running = 0;
+  let most = 0;
+  let calls = 0;
+  const reader = log.openReader({
+    async read(...args) {
+      calls += 1;
+      most = Math.max(most, (running += 1));
+      await log.source.read(...args);
+      running -= 1;
+    },
+  });
+  await loadRecent(reader, log.metadata);
+  const requests = partitions.map((partitionId) => {
+    return { partitionId, offset: 0, endOffset: 20, maxBytes: 1e6, purpose: 'consumer' } as const;
+  });
+  reader.warm(requests);
+  for (const request of requests) (await reader.read(request)).release();
+  expect([calls, most]).toEqual([6, 6]);
+  // What fails while warming up is told by the read.
+  reader.warm([{ ...requests[0]!, offset: 99 }]);
+  await reader.stop();
+  await expect(reader.read(requests[0]!)).rejects.toMatchObject({ code: 'cancelled' });
+});
+
 test('reads of tables and maintenance leave the consumers’ cache alone', async () => {
   const [a] = partitions as [number];
   await log.append([{ partitionId: a, records: records(1, 'x'.repeat(50_000)) }]);

@@ -142,6 +142,22 @@ export class LogReader implements ColdReader {
     return this.#hot.cache.stats;
   }
 
+  warm(requests: readonly ColdReadRequest[]): void {
+    // A failure here is met again by the read itself.
+    for (const request of requests) this.#warm(request).catch(() => {});
+  }
+
+  async #warm(request: ColdReadRequest): Promise<void> {
+    const located = this.#locate(request, false);
+    const segments = located instanceof Promise ? await located : located;
+    if (this.#stopped) return;
+    const cursor = this.#cursors.find(request.partitionId, request.offset);
+    const pieces = this.#plan(request, segments, { cursor, must: false });
+    const loader = this.#loader(request.purpose);
+    await Promise.allSettled(pieces.map(({ block }) => block.ready));
+    loader.release(pieces);
+  }
+
   async read(request: ColdReadRequest): Promise<ColdRead> {
     try {
       return await this.#attempt(request, false);
@@ -182,7 +198,7 @@ export class LogReader implements ColdReader {
     }
     const cursor = this.#cursors.find(request.partitionId, request.offset);
     const loader = this.#loader(request.purpose);
-    const pieces = this.#plan(request, segments, cursor);
+    const pieces = this.#plan(request, segments, { cursor, must: true });
     try {
       for (const { block } of pieces) if (!block.loaded) await block.ready;
       const found = this.#cut(request, pieces, cursor);
@@ -223,18 +239,19 @@ export class LogReader implements ColdReader {
   #plan(
     request: ColdReadRequest,
     segments: readonly Segment[],
-    cursor: Cursor | undefined,
+    how: { readonly cursor: Cursor | undefined; readonly must: boolean },
   ): Piece[] {
     const pieces: Piece[] = [];
     // The part of the first entry that an earlier read has returned doesn't count.
     let planned = 0;
     for (const segment of segments) {
       let n = entryAt(segment.columns, [segment.start, segment.end], request.offset);
-      if (pieces.length === 0 && n < segment.end) planned -= consumed(segment.columns, n, cursor);
+      if (pieces.length === 0 && n < segment.end)
+        planned -= consumed(segment.columns, n, how.cursor);
       while (n < segment.end) {
         const enough = pieces.length > 0 && planned >= request.maxBytes;
         if (enough || segment.columns.baseOffsets[n]! >= request.endOffset) return pieces;
-        const must = pieces.length === 0;
+        const must = how.must && pieces.length === 0;
         const piece = this.#loader(request.purpose).piece({ ...request, must }, segment, n);
         if (piece === undefined) return pieces;
         pieces.push(piece);
