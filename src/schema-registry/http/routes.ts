@@ -25,7 +25,7 @@ export function registryRoutes(app: FastifyInstance, registry: SchemaRegistry): 
     scope: { path: [], clusters: { 'schema-registry-cluster': 'floe' } },
     id: '',
   }));
-  app.get('/v1/metadata/version', async () => ({ version: '8.0.0', commitId: '' }));
+  app.get('/v1/metadata/version', async () => ({ version: 'floe', commitId: '' }));
   schemaRoutes(app, registry);
   subjectRoutes(app, registry);
   configRoutes(app, registry);
