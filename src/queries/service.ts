@@ -11,10 +11,16 @@ import { FloeError } from '../base/error.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Values } from '../base/settings.ts';
 import type { LoadedTable, TableIdentifier } from '../catalog/catalog.ts';
-import { currentSchema, type FileReader, planScan } from '../formats/iceberg/index.ts';
+import {
+  bindTableSpec,
+  currentSchema,
+  type FileReader,
+  planScan,
+} from '../formats/iceberg/index.ts';
 import { defineView, Engine, type Slot } from './engine.ts';
-import type { FileAccess, NeededFile, OpenFiles } from './file-access.ts';
+import type { FileAccess, NeededFile } from './file-access.ts';
 import { predicateOf } from './filter.ts';
+import { LayoutCache, needLayout } from './layout.ts';
 import { ManifestCache } from './manifest-cache.ts';
 import { resolveTable, type TableDirectory } from './resolve.ts';
 import type { querySettings } from './settings.ts';
@@ -64,6 +70,7 @@ export class QueryService {
   readonly #options: QueryServiceOptions;
   readonly #manifests: ManifestCache;
   readonly #statements = new StatementCache();
+  readonly #layouts = new LayoutCache();
   #engine: Promise<Engine> | undefined;
 
   constructor(options: QueryServiceOptions) {
@@ -151,12 +158,18 @@ export class QueryService {
     const vectorTable = await loadVectors(slot, plan.files, this.#options.io, String(number));
     if (vectorTable !== undefined)
       run.onEnd(() => slot.connection.run(`DELETE FROM ${vectorTable}`));
-    await this.#define(slot, reference, {
+    const { metadata } = table;
+    const pathOf = (uri: string) => open.pathOf(uri);
+    const uncertain = needLayout(metadata, schema, plan.files);
+    const query = viewQuery({
       plan,
-      schemas: table.metadata.schemas,
-      pathOf: (uri: string) => (open as OpenFiles).pathOf(uri),
+      schemas: metadata.schemas,
+      pathOf,
       vectorTable,
+      layouts: await this.#layouts.get(slot.connection, uncertain, { pathOf, metadata }),
+      specOf: (specId) => bindTableSpec(metadata, specId),
     });
+    await defineView(slot, reference, query);
     this.#options.metrics.count(
       'floe_sql_files_total',
       'Data files that queries read, and those that planning left out',
@@ -169,10 +182,6 @@ export class QueryService {
       { what: 'skipped' },
       plan.filesSkipped,
     );
-  }
-
-  async #define(slot: Slot, reference: TableReference, input: Parameters<typeof viewQuery>[0]) {
-    await defineView(slot, reference, viewQuery(input));
   }
 
   async #unknownTable(text: string, reference: TableReference): Promise<FloeError> {

@@ -3,7 +3,9 @@
 // DuckDB reads, joins and prunes row groups; which files take part was decided by the plan.
 import { FloeError } from '../base/error.ts';
 import {
+  type BoundPartitionSpec,
   findField,
+  isPrimitive,
   type NestedField,
   partitionKey,
   type ScanDelete,
@@ -11,6 +13,8 @@ import {
   type ScanPlan,
   type Schema,
 } from '../formats/iceberg/index.ts';
+import type { Layout } from './layout.ts';
+import { columnExpression, constantText, identityValues } from './projection.ts';
 import { duckType, identifier, literal, pathLiteral } from './sql-text.ts';
 
 export interface ViewInput {
@@ -21,6 +25,9 @@ export interface ViewInput {
   readonly pathOf: (uri: string) => string;
   /** The table (uri, pos) that holds the rows named by deletion vectors; undefined when there are none. */
   readonly vectorTable: string | undefined;
+  /** Layouts of the files that need one (layout.ts), by URI. */
+  readonly layouts: ReadonlyMap<string, Layout>;
+  readonly specOf: (specId: number) => BoundPartitionSpec;
 }
 
 /** @throws FloeError `unsupported` for files or types that can't be read. */
@@ -55,12 +62,14 @@ function emptyQuery(schema: Schema): string {
   return `SELECT ${columns.join(', ')} WHERE false`;
 }
 
-/** Reads columns by field id; a file that lacks one gives its default. */
-function scan(
-  input: ViewInput,
-  files: readonly ScanFile[],
-  { fields, named = false }: { readonly fields: readonly NestedField[]; readonly named?: boolean },
-): string {
+interface ScanShape {
+  readonly fields: readonly NestedField[];
+  /** With `__floe_file` and `__floe_row`, which deletes are found by. They cost a fifth of a fast scan. */
+  readonly located?: boolean;
+}
+
+/** A relation of columns `c<id>`; a file that lacks one gives its default. */
+function scan(input: ViewInput, files: readonly ScanFile[], shape: ScanShape): string {
   for (const { file } of files) {
     if (file.fileFormat !== 'PARQUET')
       throw new FloeError(
@@ -68,10 +77,45 @@ function scan(
         `${file.fileFormat} data files can't be queried here: ${file.filePath}`,
       );
   }
-  const paths = files.map(({ file }) => pathLiteral(input.pathOf(file.filePath)));
-  // A file name per row costs a fifth of a fast scan: only where deletes need it.
-  const name = named ? ", filename = '__floe_file'" : '';
-  return `read_parquet([${paths.join(', ')}], schema = ${schemaMap(fields)}, hive_partitioning = false${name})`;
+  const groups = new Map<string, ScanFile[]>();
+  for (const file of files) {
+    const key = layoutKey(input, file);
+    groups.set(key, [...(groups.get(key) ?? []), file]);
+  }
+  const parts = [...groups.values()].map((group) => scanGroup(input, group, shape));
+  return parts.length === 1
+    ? parts[0]!
+    : `(${parts.map((part) => `FROM ${part}`).join(' UNION ALL ')})`;
+}
+
+/** Files are read together when their layouts are equal, and what they leave to the partition is too. */
+function layoutKey(input: ViewInput, { file }: ScanFile): string {
+  const layout = input.layouts.get(file.filePath);
+  if (layout === undefined) return '';
+  const has = new Set(layout.columns.map((column) => column.fieldId));
+  const left = [...identityValues(file, input.specOf(file.specId)).keys()].some(
+    (id) => !has.has(id),
+  );
+  if (!left) return layout.text;
+  return `${layout.text}\u0000${partitionKey(file.specId, file.partition)}`;
+}
+
+function scanGroup(input: ViewInput, files: readonly ScanFile[], shape: ScanShape): string {
+  const { fields, located = false } = shape;
+  const paths = files.map(({ file }) => pathLiteral(input.pathOf(file.filePath))).join(', ');
+  const name = located ? ", filename = '__floe_file'" : '';
+  const [{ file }] = files as [ScanFile];
+  const layout = input.layouts.get(file.filePath);
+  if (layout === undefined) {
+    const table = `read_parquet([${paths}], schema = ${schemaMap(fields)}, hive_partitioning = false${name})`;
+    return located ? `(SELECT *, file_row_number AS __floe_row FROM ${table})` : table;
+  }
+  const values = identityValues(file, input.specOf(file.specId));
+  const columns = fields.map(
+    (field) => `${columnExpression(field, layout, values)} AS ${internal(field.id)}`,
+  );
+  if (located) columns.push('__floe_file', 'file_row_number AS __floe_row');
+  return `(SELECT ${columns.join(', ')} FROM read_parquet([${paths}], hive_partitioning = false${name}))`;
 }
 
 function schemaMap(fields: readonly NestedField[]): string {
@@ -86,9 +130,7 @@ function schemaMap(fields: readonly NestedField[]): string {
 function defaultOf(field: NestedField): string {
   const value = field['initial-default'];
   if (value === undefined || value === null || typeof value === 'object') return 'NULL::VARCHAR';
-  const hex = field.type === 'binary' || String(field.type).startsWith('fixed');
-  if (hex) return literal(String(value).replaceAll(/../g, '\\x$&'));
-  return literal(String(value));
+  return isPrimitive(field.type) ? literal(constantText(field.type, value)) : 'NULL::VARCHAR';
 }
 
 function withDeletes(input: ViewInput, files: readonly ScanFile[]): string {
@@ -107,7 +149,7 @@ function withDeletes(input: ViewInput, files: readonly ScanFile[]): string {
     ...positionConditions(input, files),
     ...groups.map((group) => equalityCondition(input, group, partitions)),
   ];
-  return `(SELECT d.*, f.uri, f.seq, f.part FROM (SELECT *, file_row_number AS __floe_row FROM ${scan(input, files, { fields: [...schema.fields, ...extra], named: true })}) d
+  return `(SELECT d.*, f.uri, f.seq, f.part FROM ${scan(input, files, { fields: [...schema.fields, ...extra], located: true })} d
     JOIN (VALUES ${rows.join(', ')}) f(path, uri, seq, part) ON d.__floe_file = f.path) t
   WHERE ${conditions.join('\n    AND ')}`;
 }
