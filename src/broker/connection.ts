@@ -1,6 +1,6 @@
 // One client connection, sans I/O: frames in, requests worked on concurrently, replies out in order of arrival.
-// Requests start in order of arrival, so Produce is admitted in it; what can't start yet waits here, uncopied
-// only where it need not wait, and while anything waits the socket isn't read. Not for: sockets (server.ts).
+// Requests start in order of arrival, so Produce is admitted in it. A request that may not start yet is copied and
+// waits here; while one does, the socket isn't read. Not for: sockets (server.ts).
 //
 // When a request may not start yet:
 // - the connection has `connection.max.requests` under way, or its client hasn't read earlier replies
@@ -199,7 +199,7 @@ export class Connection implements ClientConnection {
       return false;
     }
     if (!gate.open) {
-      gate.whenRoom(this.#pump);
+      gate.whenOpen(this.#pump);
       return false;
     }
     if (apiKey === PRODUCE_KEY && services.log.congested) {
@@ -381,10 +381,10 @@ export class Connection implements ClientConnection {
     if (this.#closed) return;
     const full =
       this.#slots.length >= this.#shared.services.config.values['connection.max.requests'];
-    if (this.#ending || full || this.#waiting.length > 0 || !this.#shared.gate.hasRoom) {
-      if (!this.#shared.gate.hasRoom) this.#shared.gate.whenRoom(this.#pump);
-      this.#pause();
-    } else this.#resume();
+    const { starved } = this.#receiver;
+    if (starved) this.#shared.gate.whenRoom(this.#pump);
+    if (this.#ending || full || starved || this.#waiting.length > 0) this.#pause();
+    else this.#resume();
   }
 
   #pauseForRoom(): void {

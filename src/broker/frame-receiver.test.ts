@@ -92,6 +92,8 @@ describe('FrameReceiver', () => {
 
   it('asks for a pause when the gate is full, and still takes what arrives', () => {
     const state = receiving({ maxBytes: 1 });
+    state.gate.take(2);
+    expect(state.gate.admits({})).toBe(true);
     const body = Buffer.alloc(SMALL_FRAME_BYTES + 1, 9);
     feedTargets(state.receiver, framed(body), [1_000]);
     expect(state.noRoom).toBeGreaterThan(0);

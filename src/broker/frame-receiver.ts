@@ -53,6 +53,11 @@ export class FrameReceiver {
     return this.#sizeFilled > 0 || this.#frame !== undefined;
   }
 
+  /** True while a large frame has begun and the gate has no room for more of it. */
+  get starved(): boolean {
+    return this.#reserved > 0 && !this.#options.gate.admits(this);
+  }
+
   /** Where the next bytes should be read into. */
   target(): Buffer {
     const frame = this.#frame;
@@ -161,14 +166,16 @@ export class FrameReceiver {
     if (this.#frameBytes <= SMALL_FRAME_BYTES) return;
     const more = Math.min(bytes, this.#frameBytes) - this.#reserved;
     this.#reserved += more;
-    if (!gate.take(more)) onNoRoom();
+    gate.take(more);
+    if (this.starved) onNoRoom();
   }
 
   #dropFrame(): void {
     if (this.#frame === undefined) return;
     this.#options.pool.give(this.#frame);
     this.#frame = undefined;
-    if (this.#reserved > 0) this.#options.gate.release(this.#reserved);
+    const reserved = this.#reserved;
     this.#reserved = 0;
+    if (reserved > 0) this.#options.gate.release(reserved, this);
   }
 }

@@ -12,8 +12,8 @@ describe('Gate', () => {
       called.push(name);
       gate.enter();
     };
-    gate.whenRoom(enter('a'));
-    gate.whenRoom(enter('b'));
+    gate.whenOpen(enter('a'));
+    gate.whenOpen(enter('b'));
     gate.leave();
     expect(called).toEqual(['a']);
     gate.leave();
@@ -24,8 +24,8 @@ describe('Gate', () => {
     const gate = new Gate({ maxRequests: 1, maxBytes: 100 });
     gate.enter();
     const called: string[] = [];
-    gate.whenRoom(() => called.push('idle'));
-    gate.whenRoom(() => called.push('eager'));
+    gate.whenOpen(() => called.push('idle'));
+    gate.whenOpen(() => called.push('eager'));
     gate.leave();
     expect(called).toEqual(['idle', 'eager']);
   });
@@ -35,23 +35,29 @@ describe('Gate', () => {
     const called: string[] = [];
     const action = () => called.push('gone');
     gate.enter();
-    gate.whenRoom(action);
+    gate.whenOpen(action);
     gate.forget(action);
     gate.leave();
     expect(called).toEqual([]);
   });
 
-  it('takes bytes past the limit but says so, and wakes when they are released', () => {
+  it('lets one large request at a time go on past the limit of bytes', () => {
     const gate = new Gate({ maxRequests: 9, maxBytes: 100 });
-    expect(gate.take(100)).toBe(true);
-    expect(gate.take(50)).toBe(false);
-    let woken = false;
-    gate.whenRoom(() => {
-      woken = true;
-    });
-    gate.release(40);
-    expect(woken).toBe(false);
+    const [first, second] = [{}, {}];
+    gate.take(100);
+    expect(gate.admits(first)).toBe(true);
+    gate.take(50);
+    expect([gate.admits(second), gate.admits(first), gate.admits(second)]).toEqual([
+      true,
+      false,
+      true,
+    ]);
+    const woken: string[] = [];
+    gate.whenRoom(() => woken.push('first'));
     gate.release(10);
-    expect(woken).toBe(true);
+    expect(woken).toEqual([]);
+    gate.release(20, second);
+    expect(woken).toEqual(['first']);
+    expect(gate.admits(first)).toBe(true);
   });
 });

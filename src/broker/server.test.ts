@@ -3,6 +3,7 @@ import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock, systemClock } from '../base/clock.ts';
 import { silentLogger } from '../base/log.ts';
+import { encodeRequest } from '../protocol/envelope.ts';
 import { produceApi } from '../protocol/messages/00-produce.ts';
 import { fetchApi } from '../protocol/messages/01-fetch.ts';
 import { metadataApi } from '../protocol/messages/03-metadata.ts';
@@ -193,6 +194,28 @@ describe('back-pressure', () => {
     raw.socket.resume();
     for (let i = 0; i < asked; i += 1) await raw.receive(fetchApi, 11);
     await until(() => test.log.unreleased === 0);
+  });
+
+  it('large requests past queued.max.request.bytes take turns, small ones go on', async () => {
+    await start({ set: { 'queued.max.request.bytes': '1048576' } });
+    const many = await Promise.all(Array.from({ length: 8 }, () => client()));
+    const request = Buffer.concat(
+      encodeRequest({
+        api: produceApi,
+        version: 8,
+        correlationId: 1,
+        clientId: null,
+        request: produceRequest('t', batchOf(['x'.repeat(700_000)])),
+      }),
+    );
+    for (const one of many) one.socket.write(request.subarray(0, 400_000));
+    const small = await client();
+    for (let i = 0; i < 20; i += 1) expect((await versions(small)).errorCode).toBe(0);
+    for (const one of many) one.socket.write(request.subarray(400_000));
+    for (const one of many) {
+      const { response } = await one.receive(produceApi, 8);
+      expect(response.responses[0]!.partitionResponses[0]!.errorCode).toBe(0);
+    }
   });
 
   it('more requests than a connection may have are all answered', async () => {
