@@ -8,7 +8,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Data bytes of one column, at most: offsets are 32 bits. Writers close row groups far below it. */
-export const MAX_COLUMN_BYTES = 2 ** 31 - 1;
+const MAX_COLUMN_BYTES = 2 ** 31 - 1;
 
 /** Copies up to this length byte by byte: shorter than the cost of a native call. */
 const LOOP_COPY_BYTES = 24;
@@ -100,7 +100,7 @@ export class BytesColumn extends Column {
 }
 
 /** Bytes of one value: 16 for uuid and decimal (big-endian two's complement), L for fixed[L]. */
-export function fixedWidth(type: IcebergType): number {
+function fixedWidth(type: IcebergType): number {
   if (type === 'uuid') return 16;
   if (typeof type === 'string' && type.startsWith('decimal(')) return 16;
   const match = typeof type === 'string' ? /^fixed\[(\d+)\]$/.exec(type) : null;

@@ -125,3 +125,6 @@ export class AvroCursor {
     }
   }
 }
+
+/** Reads one value at the cursor and appends it to its column, or moves past it. */
+export type Step = (cursor: AvroCursor) => void;

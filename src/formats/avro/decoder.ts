@@ -20,9 +20,9 @@ import {
 import { RowFailure } from '../arrow/row-failure.ts';
 import type { BooleanColumn } from '../arrow/scalar-columns.ts';
 import type { TableColumns } from '../arrow/table-columns.ts';
-import { AvroCursor } from './cursor.ts';
+import { AvroCursor, type Step } from './cursor.ts';
 import { compileJsonText } from './json-text.ts';
-import { type Step, scalarStep } from './scalar-steps.ts';
+import { scalarStep } from './scalar-steps.ts';
 import {
   type AvroArray,
   type AvroMap,

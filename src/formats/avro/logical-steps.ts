@@ -7,8 +7,7 @@ import type { Int32Column, Int64Column } from '../arrow/scalar-columns.ts';
 import { appendUuidText } from '../arrow/uuid-text.ts';
 import { parsePrimitive } from '../iceberg/primitive.ts';
 import { bigintFromBytes, decimalText } from '../iceberg/value.ts';
-import type { AvroCursor } from './cursor.ts';
-import type { Step } from './scalar-steps.ts';
+import type { AvroCursor, Step } from './cursor.ts';
 import type { AvroFixed, AvroLogical, AvroScalar, AvroSchema } from './schema.ts';
 
 type Decimal = Extract<AvroLogical, { kind: 'decimal' }>;

@@ -12,12 +12,9 @@ import type {
 } from '../arrow/scalar-columns.ts';
 import { isUtf8Range } from '../arrow/utf8.ts';
 import { parsePrimitive } from '../iceberg/primitive.ts';
-import type { AvroCursor } from './cursor.ts';
+import type { Step } from './cursor.ts';
 import { logicalStep } from './logical-steps.ts';
 import type { AvroEnum, AvroSchema } from './schema.ts';
-
-/** Reads one value at the cursor and appends it. */
-export type Step = (cursor: AvroCursor) => void;
 
 /** The step for a scalar `schema` into `column`, or undefined when the column can't take it. */
 export function scalarStep(schema: AvroSchema, column: Column): Step | undefined {

@@ -1,7 +1,6 @@
 // Moves past a value of a schema without keeping it, and the limits that hold for any reading of nested values.
 import { RowFailure } from '../arrow/row-failure.ts';
-import type { AvroCursor } from './cursor.ts';
-import type { Step } from './scalar-steps.ts';
+import type { AvroCursor, Step } from './cursor.ts';
 import type { AvroRecord, AvroSchema } from './schema.ts';
 
 /**

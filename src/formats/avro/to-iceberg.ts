@@ -15,6 +15,7 @@ import {
   VALUE_COLUMN,
   valuePath,
 } from '../arrow/proposed-schema.ts';
+import { MAX_DECIMAL_PRECISION } from '../iceberg/primitive.ts';
 import { type AvroLogical, type AvroRecord, type AvroSchema, branchName } from './schema.ts';
 
 /** How types that engines disagree on are written (topic configs `table.topic.types.*`). */
@@ -26,9 +27,6 @@ export interface TypeOptions {
 }
 
 export const DEFAULT_TYPE_OPTIONS: TypeOptions = { time: 'string', nanos: false };
-
-/** Iceberg's largest decimal; a wider one is written as text. */
-export const MAX_DECIMAL_PRECISION = 38;
 
 /** Named types on the way from the root, for recursion. */
 type Ancestors = readonly AvroRecord[];
@@ -184,6 +182,7 @@ function unionFieldNames(branches: readonly AvroSchema[]): string[] {
 function logicalType(logical: AvroLogical, options: TypeOptions): ProposedType {
   switch (logical.kind) {
     case 'decimal':
+      // A wider one is text.
       return logical.precision > MAX_DECIMAL_PRECISION
         ? 'string'
         : `decimal(${logical.precision}, ${logical.scale})`;

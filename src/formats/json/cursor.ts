@@ -6,8 +6,8 @@ import { RowFailure } from '../arrow/row-failure.ts';
 import { isUtf8Range } from '../arrow/utf8.ts';
 
 export const QUOTE = 0x22;
-export const COMMA = 0x2c;
-export const COLON = 0x3a;
+const COMMA = 0x2c;
+const COLON = 0x3a;
 export const OPEN_BRACKET = 0x5b;
 export const CLOSE_BRACKET = 0x5d;
 export const OPEN_BRACE = 0x7b;

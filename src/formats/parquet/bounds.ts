@@ -5,7 +5,7 @@ import { bigintToBytes } from '../iceberg/value.ts';
 import type { Leaf } from './leaves.ts';
 
 /** Iceberg's default metrics mode keeps this many code points or bytes. */
-export const TRUNCATE_LENGTH = 16;
+const TRUNCATE_LENGTH = 16;
 
 /** A lower bound from the plain bytes of a minimum. */
 export function icebergLower(leaf: Leaf, min: Uint8Array): Uint8Array {

@@ -4,8 +4,8 @@
 import type { ByteValues, WordValues } from './values.ts';
 
 /** Entries and bytes of a dictionary at most: what readers keep in cache, and indices stay narrow. */
-export const MAX_ENTRIES = 1 << 16;
-export const MAX_BYTES = 1 << 20;
+const MAX_ENTRIES = 1 << 16;
+const MAX_BYTES = 1 << 20;
 
 /** After this many values, distinct ones must be fewer than 3 of 4. */
 const TRIAL_VALUES = 4096;

@@ -7,7 +7,7 @@ import type { ByteSink } from './byte-sink.ts';
 export const bitWidth = (max: number) => 32 - Math.clz32(max);
 
 /** The widest value that the 32-bit accumulator of `pack` can take. */
-export const MAX_PACKED_WIDTH = 24;
+const MAX_PACKED_WIDTH = 24;
 
 /** Encodes `values[from, to)`, each below 2^width. The last group is padded with zeros: nothing may follow. */
 export function encodeHybrid(
