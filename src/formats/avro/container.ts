@@ -49,9 +49,21 @@ export function openContainer(file: Uint8Array): AvroContainer {
     schema,
     metadata,
     records(options) {
-      return readBlocks(new AvroInput(file, start), { sync, codec, schema, options });
+      return asCorrupt(() =>
+        readBlocks(new AvroInput(file, start), { sync, codec, schema, options }),
+      );
     },
   };
+}
+
+/** A schema that is JSON but none of Avro's shows as whatever error it causes: all the same to the caller. */
+function asCorrupt<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (caught) {
+    if (caught instanceof FloeError) throw caught;
+    throw new FloeError('corrupt', `Avro: ${FloeError.from(caught).message}`, { cause: caught });
+  }
 }
 
 function parseSchema(source: string | undefined): AvroSchema {
