@@ -135,4 +135,6 @@ export type JobResult = JobNeeds | JobStaged | JobHalted | JobFailed;
 /** What runs jobs: a worker in this thread, or a pool of threads. */
 export interface JobRunner {
   run(job: TableJob): Promise<JobResult>;
+  /** A job will come soon. */
+  warm?(): void;
 }

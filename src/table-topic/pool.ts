@@ -50,6 +50,11 @@ export class WorkerPool implements JobRunner, Component {
     });
   }
 
+  /** Starts a first thread ahead of the first job: loading takes longer than a short commit interval. */
+  warm(): void {
+    if (!this.#stopping && this.#threads.length === 0) this.#startThread();
+  }
+
   async stop(): Promise<void> {
     this.#stopping = true;
     for (const queue of this.#queues.values()) {

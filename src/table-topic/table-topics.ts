@@ -178,6 +178,7 @@ export class TableTopics implements Component {
       entry.coordinator = new TableCoordinator(this.#options, topic);
       entry.fault = '';
       entry.coordinator.start();
+      this.#options.runner.warm?.();
     } catch (caught) {
       // Configs are checked when they are set; one of an older release may still surprise.
       entry.fault = FloeError.from(caught).message;
