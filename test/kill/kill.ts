@@ -2,12 +2,18 @@
 // Every acknowledged record must be in the topic once and in the table once, offsets unbroken, nothing orphaned.
 // Not for: power loss. A killed process keeps the page cache, so unsynced writes are the simulation's business.
 //   ROUNDS=20 SEED=1 npm run killtest
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import kafkajs, { type Kafka, type Producer } from 'kafkajs';
 import { type Prng, seededPrng } from '../../src/base/prng.ts';
 import { type ChildNode, startChild } from '../../src/cli/child.ts';
+import {
+  manifestSource,
+  parseIcebergJson,
+  planScan,
+  type TableMetadata,
+} from '../../src/formats/iceberg/index.ts';
 
 const ROUNDS = Number(process.env['ROUNDS'] ?? 20);
 const SEED = Number(process.env['SEED'] ?? 1);
@@ -15,7 +21,8 @@ const TOPIC = 'kills';
 const PARTITIONS = 4;
 const PRODUCERS = 2;
 const BATCH = 20;
-const SETTINGS = ['--set', 'table.orphan.grace.ms=0', '--set', 'log.orphan.grace.ms=0'];
+/** Orphans are swept at once instead of after their usual ages. */
+const SETTINGS = ['--set', 'table.sweep.age.ms=1000'];
 
 interface Ledger {
   /** Next id to send; an id is sent once and never again, so twice in the topic is a doubling. */
@@ -176,21 +183,28 @@ async function audit(node: ChildNode, dataDir: string, ledger: Ledger): Promise<
   await checkOrphans(node, dataDir);
 }
 
-/** Data files on disk beside those that the table's live snapshots name; the sweep gets time to work. */
+/** Data files on disk beside those that the table names; the sweep gets time to work. */
 async function checkOrphans(node: ChildNode, dataDir: string): Promise<void> {
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + 60_000;
   let orphans: string[] = [];
   do {
-    const response = await fetch(`http://${node.addresses.http}/v1/tables/${TOPIC}/files`);
-    const { files } = (await response.json()) as { files: string[] };
-    const live = new Set(files.map((path) => path.slice(path.lastIndexOf('/') + 1)));
+    const live = await liveFiles(node);
     const entries = await readdir(dataDir, { recursive: true });
-    orphans = entries.filter(
-      (path) => path.endsWith('.parquet') && !live.has(path.slice(path.lastIndexOf('/') + 1)),
-    );
+    orphans = entries.filter((path) => path.endsWith('.parquet') && !live.has(basename(path)));
     if (orphans.length > 0) await new Promise((resolve) => setTimeout(resolve, 500));
   } while (orphans.length > 0 && performance.now() < deadline);
   check(orphans.length === 0, `no orphaned data file after the sweep (${orphans.slice(0, 3)})`);
+}
+
+/** Names of the files in the table's current snapshot, as any reader of the catalog finds them. */
+async function liveFiles(node: ChildNode): Promise<Set<string>> {
+  const response = await fetch(
+    `http://${node.addresses.catalog}/v1/namespaces/kafka/tables/${TOPIC}`,
+  );
+  const { metadata } = parseIcebergJson(await response.text()) as { metadata: TableMetadata };
+  const source = manifestSource({ read: (uri) => readFile(new URL(uri)) });
+  const { files } = await planScan({ metadata, source });
+  return new Set(files.map(({ file }) => basename(file.filePath)));
 }
 
 const dataDir = await mkdtemp(join(tmpdir(), 'floe-kill-'));
