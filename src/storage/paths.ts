@@ -1,11 +1,12 @@
 // Every object key of Floe is made and parsed here, and nowhere else. All lie under the cluster's id, so that two
-// clusters in one bucket can't touch each other; only `cluster.json` stands at the root and names it.
+// clusters in one bucket can't touch each other. At the root stand `cluster.json`, which names it, and for a moment the
+// start-up probe, which comes before anybody knows whether the store is fit to hold a name.
 //
 //   cluster.json
+//   probe/<id>
 //   <cluster>/wal/<time>-<id>.wal        one flush (S3); time-prefixed, so that a sweep lists only what is new
 //   <cluster>/file/<generation>.wal      local write-ahead file, many flushes; recycled under a new generation
 //   <cluster>/stream/<time>-<id>.log     what compaction writes: sorted by (partition, offset)
-//   <cluster>/probe/<id>                 start-up probe, deleted at once
 //   <cluster>/warehouse/…                tables: below it the catalog decides
 import { assert } from '../base/assert.ts';
 
@@ -21,7 +22,6 @@ const DIGITS = 15;
 export type ParsedKey =
   | { readonly kind: 'wal' | 'stream'; readonly timeMs: number; readonly id: string }
   | { readonly kind: 'file'; readonly generation: number }
-  | { readonly kind: 'probe'; readonly id: string }
   | { readonly kind: 'warehouse'; readonly path: string };
 
 /** Of objects that are written once and named by time and chance. */
@@ -33,7 +33,7 @@ export interface TimedName {
 }
 
 /** True for ids that may stand in keys. */
-export function isClusterId(text: string): boolean {
+function isClusterId(text: string): boolean {
   return CLUSTER_ID.test(text);
 }
 
@@ -87,9 +87,8 @@ export function generationOf(key: string): number {
   return found === null ? 0 : Number(found[1]);
 }
 
-/** Key of a start-up probe. */
-export const probeKey = (clusterId: string, id: string): string =>
-  `${clusterPrefix(clusterId)}probe/${id}`;
+/** Key of a start-up probe (objects/probe.ts), deleted at once. */
+export const probeKey = (id: string): string => `probe/${id}`;
 
 /** List after this key to see the timed objects under `prefix` that are younger than `timeMs`. */
 export const keyBefore = (prefix: string, timeMs: number): string =>
@@ -111,8 +110,6 @@ export function parseKey(clusterId: string, key: string): ParsedKey | undefined 
       const found = /^(\d{15})\.wal$/.exec(rest);
       return found === null ? undefined : { kind: 'file', generation: Number(found[1]) };
     }
-    case 'probe':
-      return rest === '' ? undefined : { kind: 'probe', id: rest };
     case 'warehouse':
       return rest === '' ? undefined : { kind: 'warehouse', path: rest };
     default:

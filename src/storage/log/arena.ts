@@ -14,7 +14,7 @@ export interface Area {
 }
 
 /** Bytes that an area for `length` takes. */
-export function areaBytes(length: number): number {
+function areaBytes(length: number): number {
   let size = MIN_AREA_BYTES;
   while (size < length) size *= 2;
   return size;

@@ -1,7 +1,5 @@
 // The object stores' public face.
-export { countingStore, measuredStore, type ObjectRequest } from './decorators/counting.ts';
 export { type Faults, faultyStore, noFaults } from './decorators/faulty.ts';
-export { retryingStore } from './decorators/retrying.ts';
 export { keyOfUri, objectUri } from './keys.ts';
 export { LocalObjectStore } from './local.ts';
 export { MemoryObjectStore } from './memory.ts';

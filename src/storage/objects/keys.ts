@@ -5,9 +5,9 @@ import { FloeError } from '../../base/error.ts';
 import type { ObjectStore } from './object-store.ts';
 
 /** S3's limit, in UTF-8 bytes. */
-export const MAX_KEY_BYTES = 1024;
+const MAX_KEY_BYTES = 1024;
 /** The limit of common file systems for one path segment, in UTF-8 bytes. */
-export const MAX_SEGMENT_BYTES = 255;
+const MAX_SEGMENT_BYTES = 255;
 /** First segment of names that a store keeps for itself. */
 export const RESERVED_SEGMENT = '.floe-tmp';
 

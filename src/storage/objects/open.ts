@@ -10,7 +10,7 @@ import { retryingStore } from './decorators/retrying.ts';
 import { LocalObjectStore } from './local.ts';
 import { MemoryObjectStore } from './memory.ts';
 import type { ObjectStore } from './object-store.ts';
-import type { S3Settings } from './s3.ts';
+import type { S3Settings } from './s3-context.ts';
 
 export interface OpenOptions {
   readonly clock: Clock;

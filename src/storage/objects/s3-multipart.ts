@@ -10,7 +10,7 @@ import { FloeError } from '../../base/error.ts';
 import { Semaphore } from '../../base/queue.ts';
 import { bodySize } from './keys.ts';
 import type { PutOptions } from './object-store.ts';
-import { joined, type S3Context } from './s3.ts';
+import { joined, type S3Context } from './s3-context.ts';
 
 /** S3's limit of parts. */
 const MAX_PARTS = 10_000;

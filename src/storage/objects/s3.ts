@@ -9,38 +9,23 @@ import {
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
-import { crc32 } from '@node-rs/crc32';
 import type { Clock } from '../../base/clock.ts';
 import { FloeError, isFloeError } from '../../base/error.ts';
-import type { Values } from '../../base/settings.ts';
 import { bodyParts, bodySize, checkKey } from './keys.ts';
 import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from './object-store.ts';
+import { crc32Base64, joined, type S3Context, type S3Settings } from './s3-context.ts';
 import { type S3Operation, s3Error } from './s3-errors.ts';
 import { putMultipart } from './s3-multipart.ts';
-import type { objectSettings } from './settings.ts';
 
 /** A body above this goes in parts; S3 itself would take 5 GiB, but then one lost packet costs everything. */
-export const MAX_SINGLE_PUT_BYTES = 16 * 1024 * 1024;
+const MAX_SINGLE_PUT_BYTES = 16 * 1024 * 1024;
 /** S3's limit of keys in one delete request. */
 const MAX_DELETE_KEYS = 1_000;
-
-export type S3Settings = Values<typeof objectSettings>;
 
 /** Where objects lie: keys are put behind `prefix/` unless it is empty. */
 export interface S3Location {
   readonly bucket: string;
   readonly prefix: string;
-}
-
-/** What a request needs of its store: the SDK's client, names, and a deadline. */
-export interface S3Context {
-  readonly client: S3Client;
-  readonly bucket: string;
-  readonly settings: S3Settings;
-  /** The key with the prefix before it. */
-  readonly fullKey: string;
-  /** Runs one request under the deadline and the caller's signal, errors translated. */
-  ask<T>(operation: S3Operation, request: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
 export class S3ObjectStore implements ObjectStore {
@@ -241,21 +226,6 @@ function createClient(settings: S3Settings): S3Client {
       httpsAgent: { keepAlive: true, maxSockets: settings['s3.max.connections'] },
     },
   });
-}
-
-/** Parts as one Buffer; a single part isn't copied, shared memory included. */
-export function joined(parts: readonly Uint8Array[]): Buffer {
-  const [first] = parts;
-  if (parts.length === 1 && first !== undefined)
-    return Buffer.from(first.buffer, first.byteOffset, first.length);
-  return Buffer.concat(parts);
-}
-
-/** The form of S3's checksum headers. */
-export function crc32Base64(bytes: Uint8Array): string {
-  const value = Buffer.alloc(4);
-  value.writeUInt32BE(crc32(bytes));
-  return value.toString('base64');
 }
 
 function rangeHeader(start: number, length: number): string | undefined {
