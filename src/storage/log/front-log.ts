@@ -46,6 +46,9 @@ export interface FrontLogOptions {
   readonly inFlightBytes: number;
 }
 
+/** Slabs that the tail cache leaves to everything else. */
+const SLABS_AT_WORK = 4;
+
 interface Flight {
   readonly flush: OpenFlush;
   outcome: (() => void) | undefined;
@@ -75,7 +78,10 @@ export class FrontLog implements Log {
 
   private constructor(options: FrontLogOptions, partitions: readonly PartitionLog[]) {
     this.#options = options;
-    this.#tail = new TailCache(options.slabs, options.tailBytes);
+    const { slabs, tailBytes } = options;
+    // What is being filled, written and held by readers comes first.
+    const spare = (slabs.count - SLABS_AT_WORK) * slabs.slabBytes;
+    this.#tail = new TailCache(slabs, Math.min(tailBytes, spare));
     this.#partitions = new FrontPartitions(options.topics, partitions);
     this.#flushIds = flushIds(options.prng);
     this.#stopFollowing = options.topics.onChange((change) => {

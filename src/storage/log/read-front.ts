@@ -102,6 +102,9 @@ function pick({ purpose, signal }: ReadRequest) {
   return signal === undefined ? { purpose } : { purpose, signal };
 }
 
+/** Slow readers must not take the slabs that producers need: with fewer free ones they get copies. */
+const keptFreeSlabs = (count: number) => Math.max(2, Math.floor(count / 4));
+
 function fromTail(
   { partitionId, offset }: ReadPartitionRequest,
   limits: { readonly endOffset: number; readonly maxBytes: number },
@@ -110,13 +113,15 @@ function fromTail(
   const found = tail.read(partitionId, offset, limits);
   if (found === undefined) return undefined;
   const { runs, bytes } = found;
-  return {
-    runs,
-    bytes,
-    release: () => {
-      for (const number of found.slabs) slabs.release(number);
-    },
+  const release = () => {
+    for (const number of found.slabs) slabs.release(number);
   };
+  if (found.slabs.length > 0 && slabs.free < keptFreeSlabs(slabs.count)) {
+    const copies = runs.map((run) => ({ ...run, bytes: Buffer.from(run.bytes) }));
+    release();
+    return { runs: copies, bytes, release: () => {} };
+  }
+  return { runs, bytes, release };
 }
 
 function rangeError({ offset }: ReadPartitionRequest, marks: Watermarks): number {

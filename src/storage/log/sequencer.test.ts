@@ -169,6 +169,22 @@ test('with every slab in use a batch is refused, never queued without bound', as
   expect((await send(0, 60_000))[0]!.errorCode).toBe(0);
 });
 
+test('readers that hold on to what they read never starve producers', async () => {
+  const held = [];
+  for (let n = 0; n < 8; n += 1) {
+    expect((await send(0, 60_000))[0]).toMatchObject({ errorCode: 0, baseOffset: n });
+    const result = await opened.log.read({
+      partitions: [{ partitionId: partitions[0]!, offset: n, maxBytes: 100_000 }],
+      maxBytes: 100_000,
+      isolation: 'read_uncommitted',
+      purpose: 'consumer',
+    });
+    expect(result.partitions[0]!.bytes).toBe(60_061);
+    held.push(result);
+  }
+  for (const result of held) result.release();
+});
+
 test('stop flushes what was admitted and refuses what comes later', async () => {
   const last = send(0);
   const stopped = opened.log.stop();
