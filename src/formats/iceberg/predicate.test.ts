@@ -82,8 +82,9 @@ function matches(predicate: Predicate, row: Row): boolean {
   }
   const value = row[predicate.fieldId] ?? null;
   if (predicate.kind === 'is-null') return value === null;
-  if (predicate.kind === 'not-null' || value === null) return value !== null;
-  if (predicate.kind === 'in') return predicate.values.some((one) => order(value, one) === 0);
+  if (!('operator' in predicate || 'values' in predicate)) return value !== null;
+  if (value === null) return false;
+  if ('values' in predicate) return predicate.values.some((one) => order(value, one) === 0);
   const sign = order(value, predicate.value);
   const truth = {
     '=': sign === 0,
