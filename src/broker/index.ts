@@ -30,6 +30,7 @@ export { type BrokerSettings, brokerSettings, defaultRetentionMs } from './setti
 export {
   type TopicConfigChange,
   type TopicConfigExtension,
+  type TopicConfigs,
   topicSettings,
 } from './topic-configs.ts';
 

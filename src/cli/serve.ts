@@ -12,7 +12,7 @@ import { PrometheusMetrics } from '../base/metrics.ts';
 import { systemIds, systemPrng } from '../base/prng.ts';
 import { resolveSettings, type Values } from '../base/settings.ts';
 import { GroupCoordinator, groupHandlers } from '../broker/groups/index.ts';
-import { startBroker } from '../broker/index.ts';
+import { type Broker, startBroker, type TopicConfigs } from '../broker/index.ts';
 import { createCatalogServer, EmbeddedCatalog, Warehouse } from '../catalog/index.ts';
 import {
   registryRoutes,
@@ -21,6 +21,7 @@ import {
   SchemaRegistry,
   type SchemaSource,
 } from '../schema-registry/index.ts';
+import { maintainLog } from '../storage/log/maintenance.ts';
 import { type OpenedLog, openLog } from '../storage/log/open-log.ts';
 import {
   type ObjectStore,
@@ -31,8 +32,10 @@ import {
 import { startTableTopics, type TableTopics } from '../table-topic/index.ts';
 import { formatAddress } from './address.ts';
 import { portError, startHttp } from './http.ts';
+import { startLogMaintenance } from './log-maintenance.ts';
 import { operatorApp } from './operator.ts';
 import type { ServeOptions } from './options.ts';
+import { retentionPin, retentionPolicy } from './retention.ts';
 import { serverSettings } from './settings.ts';
 import { tableTopicConfigs } from './table-configs.ts';
 
@@ -92,13 +95,15 @@ async function start(node: Node): Promise<Floe> {
     'log',
     await openLog({ ...node, dataDir: options.dataDir, store, logLevel: settings['log.level'] }),
   );
+  lifecycle.add('log maintenance', startLogMaintenance({ ...node, opened, store }));
   const registry = new SchemaRegistry(opened.metadata.registry, settings);
   const schemas = registrySource(registry);
   const warehouse = new Warehouse(store, 'warehouse/');
   const catalog = new EmbeddedCatalog({ ...node, metadata: opened.metadata.catalog, warehouse });
   const parts = { opened, store, catalog, schemas };
   const tables = lifecycle.add('table topics', startTables(node, parts));
-  const kafka = await startKafka(node, parts);
+  const broker = await startKafka(node, parts);
+  maintain(node, { opened, store, tables, configs: broker.topicConfigs });
 
   const registryApp = fastify(registryServerOptions);
   registryRoutes(registryApp, registry);
@@ -115,7 +120,7 @@ async function start(node: Node): Promise<Floe> {
     ['http', operator],
   ] as const;
   const addresses: Floe['addresses'] & Record<string, string> = {
-    kafka,
+    kafka: formatAddress({ host: options.kafka.host, port: broker.addresses[0]!.port }),
     registry: '',
     catalog: '',
     http: '',
@@ -164,7 +169,7 @@ async function openStore(node: Node): Promise<ObjectStore> {
   return store;
 }
 
-async function startKafka(node: Node, { opened, store, schemas }: Parts): Promise<string> {
+async function startKafka(node: Node, { opened, store, schemas }: Parts): Promise<Broker> {
   const { options, settings, lifecycle } = node;
   const { log, directory, metadata, clusterId } = opened;
   const groups = lifecycle.add(
@@ -172,23 +177,42 @@ async function startKafka(node: Node, { opened, store, schemas }: Parts): Promis
     await GroupCoordinator.load({ ...node, directory, metadata: metadata.groups }),
   );
   try {
-    const broker = await startBroker({
-      ...node,
-      listeners: [{ name: 'PLAINTEXT', ...options.kafka }],
-      log,
-      directory,
-      metadata,
-      clusterId,
-      nodeId: settings['node.id'],
-      logDirectory: store.uri,
-      topicConfigExtensions: [tableTopicConfigs({ directory, schemas })],
-      handlers: () => groupHandlers(groups),
-    });
-    lifecycle.add('broker', broker);
-    return formatAddress({ host: options.kafka.host, port: broker.addresses[0]!.port });
+    return lifecycle.add(
+      'broker',
+      await startBroker({
+        ...node,
+        listeners: [{ name: 'PLAINTEXT', ...options.kafka }],
+        log,
+        directory,
+        metadata,
+        clusterId,
+        nodeId: settings['node.id'],
+        logDirectory: store.uri,
+        topicConfigExtensions: [tableTopicConfigs({ directory, schemas })],
+        handlers: () => groupHandlers(groups),
+      }),
+    );
   } catch (caught) {
     throw portError('--kafka', options.kafka, caught);
   }
+}
+
+interface Maintained {
+  readonly opened: OpenedLog;
+  readonly store: ObjectStore;
+  readonly tables: TableTopics;
+  readonly configs: TopicConfigs;
+}
+
+/** Retention, collection, compaction of the log. */
+function maintain(node: Node, { opened, store, tables, configs }: Maintained): void {
+  const maintenance = maintainLog(opened, {
+    ...node,
+    store,
+    policy: retentionPolicy(opened.directory, configs),
+    pin: retentionPin(tables, opened.log),
+  });
+  node.lifecycle.add('maintenance', maintenance);
 }
 
 function s3Access(settings: ServerSettings) {

@@ -6,6 +6,7 @@ import { catalogSettings } from '../catalog/index.ts';
 import { protocolSettings } from '../protocol/index.ts';
 import { querySettings } from '../queries/settings.ts';
 import { registrySettings } from '../schema-registry/index.ts';
+import { maintenanceSettings } from '../storage/log/maintenance-settings.ts';
 import { readSettings } from '../storage/log/read-settings.ts';
 import { logSettings } from '../storage/log/settings.ts';
 import { objectSettings } from '../storage/objects/index.ts';
@@ -29,7 +30,7 @@ export const settingsByArea = {
   Node: nodeSettings,
   Broker: { ...protocolSettings, ...brokerSettings },
   'Consumer groups': groupSettings,
-  Log: { ...logSettings, ...readSettings },
+  Log: { ...logSettings, ...readSettings, ...maintenanceSettings },
   'Object storage': objectSettings,
   'Schema registry': registrySettings,
   Catalog: catalogSettings,
