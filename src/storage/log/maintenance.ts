@@ -33,7 +33,7 @@ export interface MaintenanceOptions {
   /** What the topic's configs say; undefined: nothing expires. */
   readonly policy: (partitionId: number) => RetentionPolicy | undefined;
   /** Offsets at or above it are still needed (table topics); Infinity: none. */
-  readonly pin: (partitionId: number) => number;
+  readonly pin: (partitionId: number) => number | Promise<number>;
   /** The front takes over new log starts. */
   readonly onMoved: (partitions: readonly PartitionLog[]) => void;
   readonly retireFiles: (keys: readonly string[]) => Promise<void>;

@@ -17,7 +17,7 @@ export interface RetentionOptions {
   /** Undefined: nothing expires (`cleanup.policy` without `delete`, an unknown partition). */
   readonly policy: (partitionId: number) => RetentionPolicy | undefined;
   /** No record at or above it may go; Infinity: no hold. */
-  readonly pin: (partitionId: number) => number;
+  readonly pin: (partitionId: number) => number | Promise<number>;
   /** Offset of the first index entry that reaches the time; undefined when none does. */
   readonly offsetReaching: (
     partitionId: number,
@@ -56,8 +56,8 @@ async function newLogStart(
   if (policy === undefined || logStartOffset >= lastStableOffset) return logStartOffset;
   const byTime = await startByTime(options, partition, nowMs - policy.retentionMs, policy);
   const bySize = await startBySize(options, partition, policy);
-  const held = Math.min(options.pin(partition.partitionId), lastStableOffset);
-  return Math.min(Math.max(byTime, bySize), held);
+  const due = Math.min(Math.max(byTime, bySize), lastStableOffset);
+  return due <= logStartOffset ? due : Math.min(due, await options.pin(partition.partitionId));
 }
 
 async function startByTime(
