@@ -152,7 +152,7 @@ function madeOf({ asked, partitionId }: PartitionRead, read: ReadPartitionResult
  * A run as it goes over the wire. Raw batches get a copy of their header with base offset and leader epoch
  * set, both outside the CRC; their bodies are slices of what is stored.
  */
-export function runPieces(run: ReadRun): readonly Uint8Array[] {
+function runPieces(run: ReadRun): readonly Uint8Array[] {
   if (run.patched) return [run.bytes];
   const pieces: Uint8Array[] = [];
   const { bytes } = run;

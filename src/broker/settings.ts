@@ -19,7 +19,7 @@ export function hugeLong(options: Parameters<typeof long>[0]): Setting<number> {
 }
 
 /** A long that may be left unset (Kafka's null default). */
-export function optionalLong(options: {
+function optionalLong(options: {
   readonly doc: string;
   readonly min: number;
 }): Setting<number | null> {

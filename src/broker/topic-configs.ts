@@ -256,7 +256,7 @@ export class TopicConfigs {
 }
 
 /** `config` with `changes` applied; null removes. */
-export function applyChanges(
+function applyChanges(
   config: Readonly<Record<string, string>>,
   changes: Readonly<Record<string, string | null>>,
 ): Record<string, string> {

@@ -25,7 +25,7 @@ export function topicOf(
 }
 
 /** Longest topic name: Kafka's, so that tools which build file names of it keep working. */
-export const MAX_TOPIC_NAME = 249;
+const MAX_TOPIC_NAME = 249;
 
 /** Why `name` can't be a topic's, or undefined when it can. Clients look for the word "invalid" in the text. */
 export function topicNameFault(name: string): string | undefined {
