@@ -42,7 +42,7 @@ test('joins, CTEs that hide a table, subqueries and an empty table', async () =>
   expect(await fixture.rows('SELECT (SELECT min(id) FROM people)')).toEqual([[0]]);
 });
 
-test.each([
+const REFUSED = [
   ['SELECT * FROM nowhere', /"nowhere" does not exist: there are kafka.people/],
   ['SELEC 1', /syntax error/],
   ['SELECT nope FROM people', /nope/],
@@ -62,9 +62,13 @@ test.each([
   ['SELECT * FROM people AT (VERSION => 1)', /AT \(VERSION/],
   ['SELECT * FROM floe0.main.people', /before the namespace/],
   ['', /one SELECT at a time|SELECT/],
-] as const)('refused: %s', async (query, reason) => {
-  await expect(fixture.rows(query)).rejects.toThrow(reason);
-  await expect(fixture.rows(query)).rejects.toMatchObject({ code: 'invalid' });
+] as const;
+
+test('nothing but one SELECT over tables is run', async () => {
+  for (const [query, reason] of REFUSED) {
+    const error = await fixture.rows(query).catch((caught: unknown) => caught);
+    expect(error, query).toMatchObject({ code: 'invalid', message: expect.stringMatching(reason) });
+  }
 });
 
 test('errors say where', async () => {

@@ -15,8 +15,8 @@ import { querySettings } from './settings.ts';
 import { type JsonValue, toJson } from './values.ts';
 
 export interface WrittenFile {
-  /** DuckDB's `field_ids` argument, e.g. `{id: 1, name: 2}`. */
-  readonly fieldIds: string;
+  /** DuckDB's `field_ids` argument, e.g. `{id: 1, name: 2}`; a file without ids when left out. */
+  readonly fieldIds?: string;
   readonly changes?: Partial<DataFile>;
   readonly partition?: readonly PartitionValue[];
 }
@@ -65,13 +65,18 @@ export class SqlFixture {
   }
 
   /** Writes the rows of a SELECT as a Parquet file and describes it. */
-  async write(select: string, { fieldIds, changes = {}, partition = [] }: WrittenFile) {
+  async write(
+    select: string,
+    { fieldIds, changes = {}, partition = [] }: WrittenFile = {},
+  ): Promise<DataFile> {
     this.#writer ??= await (await DuckDBInstance.create(':memory:')).connect();
     this.#files += 1;
     const uri = `${dataFolder(this.table.metadata)}/f${this.#files}.parquet`;
     const path = uri.slice('file://'.length);
     mkdirSync(dirname(path), { recursive: true });
-    await this.#writer.run(`COPY (${select}) TO '${path}' (FORMAT parquet, FIELD_IDS ${fieldIds})`);
+    await this.#writer.run(
+      `COPY (${select}) TO '${path}' (FORMAT parquet${fieldIds === undefined ? '' : `, FIELD_IDS ${fieldIds}`})`,
+    );
     const [[rows]] = (
       await this.#writer.runAndReadAll(`SELECT count(*) FROM '${path}'`)
     ).getRows() as [[bigint]];
