@@ -119,14 +119,36 @@ function fromV1(loose: Loose): Loose {
   };
 }
 
+/** Lists whose entries never change and are carried from commit to commit; a table of a day has thousands. */
+const CARRIED = ['snapshots', 'snapshot-log', 'metadata-log'] as const;
+
+const texts = new WeakMap<object, string>();
+
+/** Texts of carried entries are made once: a commit's cost doesn't grow with the table's history. */
+function carriedText(entry: object): string {
+  let text = texts.get(entry);
+  if (text === undefined) {
+    text = stringifyIcebergJson(entry);
+    texts.set(entry, text);
+  }
+  return text;
+}
+
 /** The metadata file's text. */
 export function serialiseTableMetadata(metadata: TableMetadata): string {
-  return stringifyIcebergJson(metadataToJson(metadata));
+  const rest = metadataToJson(metadata) as Loose;
+  const parts: string[] = [];
+  for (const key of CARRIED) {
+    const entries = rest[key] as readonly object[] | undefined;
+    if (entries !== undefined) parts.push(`,"${key}":[${entries.map(carriedText).join(',')}]`);
+    rest[key] = undefined;
+  }
+  return `${stringifyIcebergJson(rest).slice(0, -1)}${parts.join('')}}`;
 }
 
 /** Metadata as it goes into JSON: v1 also carries the fields that only v1 readers know. */
 export function metadataToJson(metadata: TableMetadata): unknown {
-  if (metadata['format-version'] !== 1) return metadata;
+  if (metadata['format-version'] !== 1) return { ...metadata };
   const schema = metadata.schemas.find((one) => one['schema-id'] === metadata['current-schema-id']);
   const spec = metadata['partition-specs'].find(
     (one) => one['spec-id'] === metadata['default-spec-id'],
