@@ -4,8 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../base/clock.ts';
 import { noMetrics } from '../base/metrics.ts';
 import { systemIds, systemPrng } from '../base/prng.ts';
-import { keyOfUri, openObjectStore } from '../storage/objects/index.ts';
-import type { S3Settings } from '../storage/objects/s3.ts';
+import { keyOfUri, type OpenOptions, openObjectStore } from '../storage/objects/index.ts';
 import type { TableJob } from './job.ts';
 import type { WorkerData } from './pool.ts';
 import { TableWorker } from './worker.ts';
@@ -18,7 +17,7 @@ const store = openObjectStore(storeUri, {
   ids: systemIds,
   // Counted by the front, which sees every file it stages.
   metrics: noMetrics,
-  settings: storeSettings as unknown as S3Settings,
+  settings: storeSettings as unknown as OpenOptions['settings'],
 });
 
 const worker = new TableWorker(async (uri, parts) => {
