@@ -1,8 +1,8 @@
 // The warehouse: where tables lie in an object store, and the one place that turns their absolute URIs into keys.
 // A URI outside it is refused, so that no metadata, whoever wrote it, makes us read or delete anything else.
-import { fileURLToPath } from 'node:url';
 import { FloeError, isFloeError } from '../base/error.ts';
 import type { FileReader } from '../formats/iceberg/index.ts';
+import { keyOfUri, objectUri } from '../storage/objects/keys.ts';
 import type { ObjectInfo, ObjectStore } from '../storage/objects/object-store.ts';
 
 /** Keys given to one delete call. */
@@ -10,7 +10,6 @@ const DELETE_BATCH = 1000;
 
 export class Warehouse implements FileReader {
   readonly #store: ObjectStore;
-  readonly #root: string;
   readonly #prefix: string;
   /** Absolute URI without trailing slash: `file:///dir/warehouse`, `s3://bucket/prefix`. */
   readonly uri: string;
@@ -20,7 +19,6 @@ export class Warehouse implements FileReader {
     if (prefix !== '' && !prefix.endsWith('/'))
       throw new FloeError('invalid', `warehouse prefix "${prefix}" must end with /`);
     this.#store = store;
-    this.#root = plainUri(store.uri);
     this.#prefix = prefix;
     this.uri = this.#uriOf(prefix).slice(0, -1);
   }
@@ -40,16 +38,14 @@ export class Warehouse implements FileReader {
   }
 
   #keyOf(uri: string): string | undefined {
-    const start = `${this.#root}/`;
-    const plain = canonical(uri);
-    if (!plain.startsWith(start + this.#prefix)) return undefined;
-    const key = plain.slice(start.length);
+    const key = keyOfUri(this.#store, canonical(uri));
+    if (key === undefined || !key.startsWith(this.#prefix)) return undefined;
     // The store refuses such keys too; here they could leave the prefix.
     return key.split('/').includes('..') ? undefined : key;
   }
 
   #uriOf(key: string): string {
-    return `${this.#root}/${key}`;
+    return objectUri(this.#store, key);
   }
 
   read(uri: string): Promise<Uint8Array> {
@@ -78,15 +74,6 @@ export class Warehouse implements FileReader {
     for await (const info of this.#store.list(prefix))
       yield { ...info, uri: this.#uriOf(info.key) };
   }
-}
-
-/**
- * Iceberg's locations are plain text: no engine decodes `%20` in them. So a folder's URI has its path as it is.
- */
-function plainUri(storeUri: string): string {
-  if (!storeUri.startsWith('file:')) return storeUri;
-  const path = fileURLToPath(storeUri);
-  return `file://${path === '/' ? '' : path}`;
 }
 
 /** `file:/dir` and `file:///dir` are the same; `s3a://` is how Hadoop says `s3://`. */

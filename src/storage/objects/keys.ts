@@ -48,22 +48,26 @@ export function compareKeys(a: string, b: string): number {
 /** Surrogates stand for code points above all others. */
 const rank = (unit: number): number => (unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit);
 
-/** `store`'s URI of `key`, as engines take it (`file:///…`, `s3://…`). */
+/**
+ * `store`'s URI of `key`, as engines take it (`file:///…`, `s3://…`). A folder's path stands in it as it is: Iceberg's
+ * locations are plain text, and no engine decodes `%20` in them.
+ */
 export function objectUri(store: Pick<ObjectStore, 'uri'>, key: string): string {
-  const path = store.uri.startsWith('file:') ? encodePath(key) : key;
-  return `${store.uri}/${path}`;
+  return `${plainRoot(store)}/${key}`;
 }
 
 /** The key behind a URI of {@link objectUri}; undefined when it lies outside `store`. */
 export function keyOfUri(store: Pick<ObjectStore, 'uri'>, uri: string): string | undefined {
-  if (!uri.startsWith(`${store.uri}/`)) return undefined;
-  const path = uri.slice(store.uri.length + 1);
-  return store.uri.startsWith('file:') ? decodeURIComponent(path) : path;
+  const root = `${plainRoot(store)}/`;
+  return uri.startsWith(root) ? uri.slice(root.length) : undefined;
 }
 
-/** Only what would change a file URI's meaning; `=` and the like stay readable. */
-const encodePath = (key: string): string =>
-  key.replaceAll('%', '%25').replaceAll('#', '%23').replaceAll('?', '%3F');
+/** The store's own URI is a real URI, with what must be escaped escaped. */
+function plainRoot({ uri }: Pick<ObjectStore, 'uri'>): string {
+  return uri.startsWith('file:')
+    ? `file://${decodeURIComponent(uri.slice('file://'.length))}`
+    : uri;
+}
 
 /** A body given whole or in parts, as parts. */
 export function bodyParts(body: Uint8Array | readonly Uint8Array[]): readonly Uint8Array[] {
