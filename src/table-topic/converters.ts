@@ -6,60 +6,11 @@ import { VALUE_COLUMN } from '../formats/arrow/proposed-schema.ts';
 import type { TableColumns } from '../formats/arrow/table-columns.ts';
 import { isUtf8Range } from '../formats/arrow/utf8.ts';
 import { type AvroDecoder, compileAvroDecoder } from '../formats/avro/decoder.ts';
-import type { JsonInference } from '../formats/json/infer.ts';
 import { type AvroPlace, placedSchema } from './avro-source.ts';
-import type { JobConfig, JobTable, Sources } from './job.ts';
+import type { Converter, ConverterTarget, Fault } from './converter.ts';
+import type { Sources } from './job.ts';
 import { compileJsonValue } from './json-source.ts';
-import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';
-
-/** `length` −1 is null. */
-export type Converter = (bytes: Uint8Array, start: number, length: number) => boolean;
-
-/** What stopped the last record; one object, rewritten. */
-export class Fault {
-  stage: DeadLetterStage = 'value';
-  reason: DeadLetterReason = 'undecodable';
-  error = '';
-  /** −1 when the record named none. */
-  schemaId = -1;
-
-  set(stage: DeadLetterStage, reason: DeadLetterReason, error: string, schemaId = -1): false {
-    this.stage = stage;
-    this.reason = reason;
-    this.error = error;
-    this.schemaId = schemaId;
-    return false;
-  }
-}
-
-/** What records of a job turned out to need; the job comes again when it is there. */
-export class Needs {
-  readonly valueSchemas = new Set<number>();
-  readonly keySchemas = new Set<number>();
-  /** Over the JSON values that found no place. */
-  json: JsonInference | undefined;
-  /** The table won't change for them any more: what doesn't fit now is a dead letter. */
-  final = false;
-
-  get any(): boolean {
-    return this.valueSchemas.size > 0 || this.keySchemas.size > 0 || this.json !== undefined;
-  }
-
-  clear(final: boolean): void {
-    this.valueSchemas.clear();
-    this.keySchemas.clear();
-    this.json = undefined;
-    this.final = final;
-  }
-}
-
-export interface ConverterTarget {
-  readonly columns: TableColumns;
-  readonly table: JobTable;
-  readonly config: JobConfig;
-  readonly fault: Fault;
-  readonly needs: Needs;
-}
+import type { DeadLetterStage } from './system-columns.ts';
 
 export function compileValue(target: ConverterTarget): Converter {
   const { columns, table, config, fault } = target;

@@ -7,7 +7,7 @@ import type { Int32Column, Int64Column } from '../formats/arrow/scalar-columns.t
 import { TableColumns } from '../formats/arrow/table-columns.ts';
 import type { Schema } from '../formats/iceberg/types.ts';
 import type { RecordCursor } from '../protocol/record-cursor.ts';
-import type { Fault } from './converters.ts';
+import type { Fault } from './converter.ts';
 import { appendHeaders, appendMicros, type HeaderColumns, headerColumns } from './rows.ts';
 import type { DeadLetterColumn } from './system-columns.ts';
 

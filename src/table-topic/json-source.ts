@@ -6,7 +6,7 @@ import { findField } from '../formats/iceberg/schema.ts';
 import type { Schema } from '../formats/iceberg/types.ts';
 import { compileJsonDecoder, UNFIT } from '../formats/json/decoder.ts';
 import { type CommittedColumn, JsonInference } from '../formats/json/infer.ts';
-import type { Converter, ConverterTarget } from './converters.ts';
+import type { Converter, ConverterTarget } from './converter.ts';
 import type { FieldMap } from './evolve.ts';
 import type { JobConfig } from './job.ts';
 import { SYSTEM_PREFIX } from './system-columns.ts';

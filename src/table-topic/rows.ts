@@ -10,7 +10,8 @@ import type { Int32Column, Int64Column } from '../formats/arrow/scalar-columns.t
 import { TableColumns } from '../formats/arrow/table-columns.ts';
 import type { JsonInference } from '../formats/json/infer.ts';
 import type { RecordCursor } from '../protocol/record-cursor.ts';
-import { type Converter, compileKey, compileValue, Fault, Needs } from './converters.ts';
+import { type Converter, Fault, Needs } from './converter.ts';
+import { compileKey, compileValue } from './converters.ts';
 import type { JobConfig, JobNeeds, JobTable, TableJob } from './job.ts';
 import { committedColumns } from './json-source.ts';
 

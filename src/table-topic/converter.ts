@@ -1,0 +1,54 @@
+// What a converter is, and the two objects it reports in: the fault of the last record, and what records need.
+import type { TableColumns } from '../formats/arrow/table-columns.ts';
+import type { JsonInference } from '../formats/json/infer.ts';
+import type { JobConfig, JobTable } from './job.ts';
+import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';
+
+/** `length` −1 is null. */
+export type Converter = (bytes: Uint8Array, start: number, length: number) => boolean;
+
+/** What stopped the last record; one object, rewritten. */
+export class Fault {
+  stage: DeadLetterStage = 'value';
+  reason: DeadLetterReason = 'undecodable';
+  error = '';
+  /** −1 when the record named none. */
+  schemaId = -1;
+
+  set(stage: DeadLetterStage, reason: DeadLetterReason, error: string, schemaId = -1): false {
+    this.stage = stage;
+    this.reason = reason;
+    this.error = error;
+    this.schemaId = schemaId;
+    return false;
+  }
+}
+
+/** What records of a job turned out to need; the job comes again when it is there. */
+export class Needs {
+  readonly valueSchemas = new Set<number>();
+  readonly keySchemas = new Set<number>();
+  /** Over the JSON values that found no place. */
+  json: JsonInference | undefined;
+  /** The table won't change for them any more: what doesn't fit now is a dead letter. */
+  final = false;
+
+  get any(): boolean {
+    return this.valueSchemas.size > 0 || this.keySchemas.size > 0 || this.json !== undefined;
+  }
+
+  clear(final: boolean): void {
+    this.valueSchemas.clear();
+    this.keySchemas.clear();
+    this.json = undefined;
+    this.final = final;
+  }
+}
+
+export interface ConverterTarget {
+  readonly columns: TableColumns;
+  readonly table: JobTable;
+  readonly config: JobConfig;
+  readonly fault: Fault;
+  readonly needs: Needs;
+}
