@@ -70,5 +70,5 @@ async function readVector({ file }: ScanDelete, io: FileReader): Promise<Float64
   const puffin = await io.read(file.filePath);
   if (Buffer.from(puffin.subarray(0, 4)).toString('latin1') !== PUFFIN_MAGIC)
     throw new FloeError('corrupt', `${file.filePath} is no Puffin file`);
-  return readDeletionVector(puffin.subarray(start, start + size));
+  return readDeletionVector(puffin.subarray(start, start + size), MAX_POSITIONS);
 }

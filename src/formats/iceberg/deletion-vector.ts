@@ -9,14 +9,12 @@ const MAGIC = Uint8Array.of(0xd1, 0xd3, 0x39, 0x64);
 
 const corrupt = (why: string) => new FloeError('corrupt', `deletion vector: ${why}`);
 
-/** Rows that a vector may delete: as many as fit one file. */
-export const MAX_DELETED_ROWS = 2 ** 31;
-
 /**
  * The deleted positions, ascending.
- * @throws FloeError `corrupt`.
+ * @param maxRows a bitmap of a few hundred bytes can stand for billions of rows: past this it isn't unfolded
+ * @throws FloeError `corrupt`; `exhausted` past `maxRows`.
  */
-export async function readDeletionVector(blob: Uint8Array): Promise<Float64Array> {
+export async function readDeletionVector(blob: Uint8Array, maxRows: number): Promise<Float64Array> {
   await roaringLibraryInitialize();
   const view = new DataView(blob.buffer, blob.byteOffset, blob.byteLength);
   if (blob.length < 20) throw corrupt('too short');
@@ -25,11 +23,11 @@ export async function readDeletionVector(blob: Uint8Array): Promise<Float64Array
   const body = blob.subarray(4, 4 + length);
   if (Buffer.compare(body.subarray(0, 4), MAGIC) !== 0) throw corrupt('wrong magic number');
   if (crc32(body) !== view.getUint32(4 + length)) throw corrupt('wrong checksum');
-  return readBitmap64(body.subarray(4));
+  return readBitmap64(body.subarray(4), maxRows);
 }
 
 /** A serialised 64-bit Roaring bitmap of row positions. */
-export function readBitmap64(bytes: Uint8Array): Float64Array {
+export function readBitmap64(bytes: Uint8Array, maxRows: number): Float64Array {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length < 8) throw corrupt('a bitmap has a count');
   const count = view.getBigUint64(0, true);
@@ -43,7 +41,7 @@ export function readBitmap64(bytes: Uint8Array): Float64Array {
     const high = view.getUint32(at, true);
     if (high <= previous || high > 0x7fff_ffff) throw corrupt(`key ${high} out of order or range`);
     previous = high;
-    const { low, size } = readBitmap32(bytes.subarray(at + 4));
+    const { low, size } = readBitmap32(bytes.subarray(at + 4), maxRows - total);
     parts.push({ high, low });
     total += low.length;
     at += 4 + size;
@@ -52,15 +50,21 @@ export function readBitmap64(bytes: Uint8Array): Float64Array {
   return joined(parts, total);
 }
 
-function readBitmap32(bytes: Uint8Array): { readonly low: Uint32Array; readonly size: number } {
+function readBitmap32(
+  bytes: Uint8Array,
+  maxRows: number,
+): { readonly low: Uint32Array; readonly size: number } {
   let bitmap: RoaringBitmap32 | undefined;
   try {
     bitmap = RoaringBitmap32.deserialize('portable', bytes);
+    if (bitmap.size > maxRows)
+      throw new FloeError('exhausted', `a deletion vector names more than ${maxRows} rows`);
     return {
       low: bitmap.toUint32Array(),
       size: bitmap.getSerializationSizeInBytes('portable'),
     };
   } catch (caught) {
+    if (caught instanceof FloeError) throw caught;
     throw corrupt(FloeError.from(caught).message);
   } finally {
     bitmap?.dispose();
