@@ -58,7 +58,7 @@ async function fill(partitionId: number): Promise<string[]> {
     }));
     for (let flush = 0; flush < 4; flush += 1)
       keys.push((await log.append([{ partitionId, records }])).objectKey);
-    log.seal();
+    await log.seal();
   }
   return [...new Set(keys)];
 }

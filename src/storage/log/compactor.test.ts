@@ -69,7 +69,7 @@ test('one partition of many, written record by record, reads back in large reads
       })),
     );
   }
-  log.seal();
+  await log.seal();
   const read = async () => {
     log.gets.length = 0;
     const batches = await log.readAll(partitions[42]!, { reader: log.openReader() });
@@ -103,7 +103,7 @@ test('what is deleted or expired is not copied, and its space comes back', async
       { partitionId: cut, records: [{ value: `c${n}` }] },
     ]);
   }
-  log.seal();
+  await log.seal();
   const topic = (await log.metadata.topics.list()).find(({ name }) => name === 'gone')!;
   await log.metadata.topics.delete(topic.topicId);
   await log.metadata.log.deleteRecords(cut, 30);
@@ -124,7 +124,7 @@ test('a source that changed during a step makes it void', async () => {
     await log.append(
       partitions.map((partitionId) => ({ partitionId, records: [{ value: 'x'.repeat(100) }] })),
     );
-  log.seal();
+  await log.seal();
   // Another compactor swaps between this one's reads and its own swap.
   let raced = false;
   const source: ByteSource = {
@@ -149,7 +149,7 @@ test('damage does not spread: a step over a bad batch fails and swaps nothing', 
     await log.append(
       partitions.map((partitionId) => ({ partitionId, records: [{ value: 'x'.repeat(100) }] })),
     );
-  log.seal();
+  await log.seal();
   const source: ByteSource = {
     async read(object, reads, options) {
       await log.source.read(object, reads, options);

@@ -63,7 +63,7 @@ async function scatter(): Promise<readonly number[]> {
     const records = [{ value: 'x'.repeat(500), timestamp: log.clock.now() }];
     await log.append(partitions.map((partitionId) => ({ partitionId, records })));
   }
-  log.seal();
+  await log.seal();
   return partitions;
 }
 

@@ -31,7 +31,7 @@ test('reads what was written, from the open file, a sealed one, and both', async
       { partitionId: b, records: records(1, `b${n}`) },
       { partitionId: a, records: records(2, `A${n}`) },
     ]);
-    if (n === 2) log.seal();
+    if (n === 2) await log.seal();
   }
   const found = await log.readAll(a);
   expect(offsetsOf(found)).toEqual([0, 3, 5, 8, 10, 13, 15, 18, 20, 23, 25, 28]);
@@ -44,7 +44,7 @@ test('reads what was written, from the open file, a sealed one, and both', async
   const later = log.openReader();
   await loadRecent(later, log.metadata);
   expect(await log.readAll(a, { reader: later })).toEqual(found);
-  log.seal();
+  await log.seal();
   expect(await log.readAll(a, { reader: log.openReader() })).toEqual(found);
 });
 
@@ -95,7 +95,7 @@ test('a sequential reader costs one read call for many reads, and another reader
   const [a] = partitions as [number];
   for (let n = 0; n < 10; n += 1)
     await log.append([{ partitionId: a, records: records(1, 'x'.repeat(20_000)) }]);
-  log.seal();
+  await log.seal();
   log.gets.length = 0;
   expect(await log.readAll(a, { maxBytes: 30_000 })).toHaveLength(10);
   const dataReads = log.gets.filter(({ bytes }) => bytes > 10_000);
@@ -112,7 +112,7 @@ test('reads no more than the entries asked for when they lie scattered', async (
     await log.append(
       partitions.map((partitionId) => ({ partitionId, records: records(1, 'x'.repeat(1_000)) })),
     );
-  log.seal();
+  await log.seal();
   log.gets.length = 0;
   const found = await log.readAll(partitions[7]!);
   const needed = found.reduce((sum, { bytes }) => sum + bytes.length + 64, 0);
@@ -127,7 +127,7 @@ test('partitions that lie mixed and are read together share large read calls', a
     await log.append(
       partitions.map((partitionId) => ({ partitionId, records: records(1, 'x'.repeat(2_000)) })),
     );
-  log.seal();
+  await log.seal();
   await log.read(partitions[0]!, 0).then(({ release }) => release());
   log.gets.length = 0;
   let bytes = 0;
@@ -284,7 +284,7 @@ test('finds the first record at or after a time, to the record, compressed or no
   });
   await log.append([batch(1_000, Compression.NONE)]);
   await log.append([batch(2_000, Compression.GZIP)]);
-  log.seal();
+  await log.seal();
   await log.append([batch(1_500, Compression.NONE)]);
   await log.append([batch(3_000, Compression.LZ4)]);
   const range = { logStartOffset: 0, endOffset: 40 };
@@ -315,7 +315,7 @@ test('finds the largest timestamp, first of equals, also when an even larger one
   const times = [5_000, 9_000, 9_000, 7_000, 8_000, 8_000];
   for (const [n, timestamp] of times.entries()) {
     await log.append([{ partitionId: a, records: [{ value: 'v', timestamp }] }]);
-    if (n === 2) log.seal();
+    if (n === 2) await log.seal();
   }
   const largest = (logStartOffset: number, endOffset: number) =>
     log.reader.maxTimestamp(a, { logStartOffset, endOffset });

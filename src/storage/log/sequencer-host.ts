@@ -77,8 +77,10 @@ function startLocal(options: SequencerHostOptions, disk: Disk) {
     firstNumber,
     logger,
   });
-  const sealed = onSealed === undefined ? {} : { onSealed };
-  const sealer = new Sealer({ log, wal, clusterId, logger, ...sealed });
+  // After the replies of the flushes that filled the file, which leave as microtasks: told the other way round, a front
+  // would take their entries for those of an object that is never sealed.
+  const tell = (objectId: number) => setImmediate(() => onSealed?.(objectId));
+  const sealer = new Sealer({ log, wal, clusterId, logger, onSealed: tell });
   const recovered = recoverFiles({ log, wal, sealer, clusterId, logger });
   logger.info({ ...recovered, damaged: recovered.damaged.length }, 'write-ahead files recovered');
   const release = () => wal.dropFree();

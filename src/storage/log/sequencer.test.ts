@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ManualClock } from '../../base/clock.ts';
 import { silentLogger } from '../../base/log.ts';
-import { noMetrics } from '../../base/metrics.ts';
+import { type Metrics, noMetrics } from '../../base/metrics.ts';
 import { seededIds, seededPrng } from '../../base/prng.ts';
 import { resolveSettings } from '../../base/settings.ts';
 import { openSqliteMetadata, type SqliteMetadata } from '../../metadata/sqlite/index.ts';
@@ -61,6 +61,11 @@ let metadata: SqliteMetadata;
 let opened: InThreadLog;
 let partitions: readonly number[];
 const clock = new ManualClock();
+const gauges = new Map<string, () => number>();
+const metrics: Metrics = {
+  ...noMetrics,
+  observeGauge: (name, _help, read) => gauges.set(name, read),
+};
 
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), 'floe-seq-'));
@@ -77,6 +82,7 @@ beforeEach(async () => {
       'log.slab.count': 3,
       'log.tail.bytes': 65_536,
       'log.in.flight.bytes': 10_000,
+      'log.wal.file.bytes': 100_000,
       'log.disk.reserve.bytes': 0,
       'log.disk.ballast.bytes': 0,
     },
@@ -84,7 +90,7 @@ beforeEach(async () => {
     prng: seededPrng(1),
     ids: seededIds(seededPrng(2)),
     logger: silentLogger,
-    metrics: noMetrics,
+    metrics,
   });
   const topic = await opened.directory.create({
     topicId: '11111111-1111-4111-8111-111111111111',
@@ -183,6 +189,16 @@ test('readers that hold on to what they read never starve producers', async () =
     held.push(result);
   }
   for (const result of held) result.release();
+});
+
+test('a front hears of a sealed file after the flushes that filled it', async () => {
+  // The second flush fills the file: it is committed, sealed and answered in one turn.
+  for (let n = 0; n < 2; n += 1) expect((await send(0, 60_000))[0]!.errorCode).toBe(0);
+  await vi.waitFor(() =>
+    expect(metadata.log.files().map((file) => file.state)).toEqual(['sealed']),
+  );
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(gauges.get('floe_log_recent_index_entries')!()).toBe(0);
 });
 
 test('stop flushes what was admitted and refuses what comes later', async () => {

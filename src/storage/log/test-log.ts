@@ -140,9 +140,10 @@ export class TestLog {
     return { columns, batches: columnsOf(columns), slab: this.slabs.slab(0).bytes };
   }
 
-  /** Seals the current file. */
-  seal(): void {
+  /** Seals the current file; the reader has heard of it. */
+  async seal(): Promise<void> {
     this.host.sequencer.seal();
+    await new Promise((resolve) => setImmediate(resolve));
   }
 
   async endOf(partitionId: number): Promise<number> {
