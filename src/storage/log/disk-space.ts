@@ -71,9 +71,14 @@ export class DiskSpace {
     if (this.#low) return;
     this.#low = true;
     this.#options.logger.error({}, 'disk nearly full: Produce is refused until space is freed');
-    this.#options.release();
-    if (this.#ballast) this.#options.disk.unlink(BALLAST);
-    this.#ballast = false;
+    try {
+      this.#options.release();
+      if (this.#ballast) this.#options.disk.unlink(BALLAST);
+      this.#ballast = false;
+    } catch (caught) {
+      // Called where a flush has failed already: a disk that can't even unlink must not take the process along.
+      this.#options.logger.warn({ error: String(caught) }, 'no space could be released');
+    }
   }
 
   #fill(): void {
