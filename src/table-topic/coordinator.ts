@@ -10,22 +10,19 @@ import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { backoffMs } from '../base/retry.ts';
 import type { TableIdentifier } from '../catalog/catalog.ts';
-import type { Stage, TableRecord } from '../metadata/tables.ts';
+import type { TableRecord } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
 import type { BindingDeps } from './binding.ts';
 import { TableBinding, trouble } from './binding.ts';
-import { type CommitOutcome, type CommitterDeps, TableCommitter } from './commit.ts';
+import type { Committed, CommitterDeps } from './commit.ts';
 import { Lane, type LaneDeps } from './lane.ts';
-import type { PlannedStage, TableRole } from './plan.ts';
 import { backfillOffset, type RecoveryPolicy, recover } from './positions.ts';
 import { resolveTopicConfigs, type TableSettings, tableIdentifier } from './settings.ts';
 import { Signal } from './signal.ts';
-import { parseStagedFiles } from './stage.ts';
+import { type Refused, STAGES_PER_COMMIT, TableCommits } from './table-commits.ts';
 import { mayCommit, mayStage, nextState, type TableEvent, type TableState } from './table-state.ts';
 import { readBack } from './watermark.ts';
 
-/** Stages that one commit looks at; the rest follow in the next. */
-const STAGES_PER_COMMIT = 1_000;
 /** Pending bytes are estimated at most this often while records stream in. */
 const LOOK_EVERY_MS = 50;
 
@@ -65,7 +62,7 @@ export class TableCoordinator implements Component {
   #reason = '';
   #record: TableRecord | undefined;
   #binding: TableBinding | undefined;
-  #committers: Partial<Record<TableRole, TableCommitter>> = {};
+  readonly #commits: TableCommits;
   #lanes: readonly Lane[] = [];
   /** While there is no table: one lane over all partitions, so that its first columns fit them all. */
   #firstLane: Lane | undefined;
@@ -90,6 +87,7 @@ export class TableCoordinator implements Component {
     this.#identifier = tableIdentifier(topic.name, resolveTopicConfigs(topic.config));
     this.#logger = deps.logger.child({ topic: topic.name });
     this.#signal = new Signal(deps.clock);
+    this.#commits = new TableCommits(deps, topic);
   }
 
   get topic(): Topic {
@@ -308,7 +306,7 @@ export class TableCoordinator implements Component {
     });
     const there = await binding.open();
     this.#binding = binding;
-    this.#committers = {};
+    this.#commits.forget();
     if (there) {
       await this.#noteUuid();
       await this.#adoptPosition();
@@ -532,77 +530,18 @@ export class TableCoordinator implements Component {
 
   /** True when there is more to commit. */
   async #commitOnce(): Promise<boolean> {
-    const { tables } = this.#deps;
-    const { topicId } = this.#topic;
     await this.#noteUuid();
-    const stages = await tables.stages(topicId, STAGES_PER_COMMIT);
-    if (stages.length === 0 || this.#binding?.table === undefined) return false;
-    const parsed = stages.map((stage) => ({ stage, files: parseStagedFiles(stage.payload) }));
-    const letters = parsed.filter(({ files }) => files.deadLetters.length > 0);
-    if (letters.length > 0) {
-      // Dead letters first: a row that is missing from both tables would be lost without a trace.
-      const planned = letters.map(({ stage, files }) =>
-        planned_(stage, 'deadLetters', files.deadLetters),
-      );
-      const outcome = await this.#send('deadLetters', planned);
-      if (outcome.kind !== 'committed') return this.#notCommitted(outcome);
-      this.#binding.observeDeadLetters(outcome.metadata, outcome.offsets);
-    }
-    const planned = parsed.map(({ stage, files }) => planned_(stage, 'data', files.data));
-    const outcome = await this.#send('data', planned);
-    if (outcome.kind !== 'committed') return this.#notCommitted(outcome);
-    this.#binding.observe(outcome.metadata);
-    await tables.markCommitted({
-      topicId,
-      epoch: this.#record!.epoch,
-      sequences: outcome.sequences,
-      positions: [...outcome.offsets].map(([partition, committedEnd]) => ({
-        partition,
-        committedEnd,
-      })),
-      ...(outcome.snapshotId === undefined
-        ? {}
-        : {
-            commit: {
-              files: outcome.files,
-              nowMs: this.#deps.clock.now(),
-              snapshotId: String(outcome.snapshotId),
-            },
-          }),
-    });
+    const binding = this.#binding;
+    if (binding === undefined) return false;
+    const { signal } = this.#abort;
+    const round = await this.#commits.round({ binding, epoch: this.#record!.epoch, signal });
+    if (round.kind === 'idle') return false;
+    if (round.kind === 'refused') return this.#notCommitted(round.outcome);
+    const { outcome } = round;
     for (const [partition, offset] of outcome.offsets) this.#committedEnds.set(partition, offset);
-    const gone = new Set(outcome.sequences);
-    for (const stage of stages) if (gone.has(stage.sequence)) this.#stagedBytes -= stage.bytes;
+    this.#stagedBytes -= round.bytes;
     this.#countCommit(outcome);
-    return outcome.sequences.length > 0 && stages.length > outcome.sequences.length;
-  }
-
-  #send(role: TableRole, stages: readonly PlannedStage[]): Promise<CommitOutcome> {
-    const { tables, clock } = this.#deps;
-    const { topicId } = this.#topic;
-    const epoch = this.#record!.epoch;
-    const config = resolveTopicConfigs(this.#topic.config);
-    return this.#committer(role).commit({
-      stages,
-      epoch,
-      maxPartitions: config['table.topic.max.partitions.per.commit'],
-      onFiles: (prefixes) =>
-        tables.addIntents(prefixes.map((prefix) => ({ prefix, topicId, createdMs: clock.now() }))),
-      onFilesSettled: (prefixes) => tables.dropIntents(prefixes),
-      onAttempt: (sequences) => tables.markAttempted(topicId, epoch, sequences),
-      signal: this.#abort.signal,
-    });
-  }
-
-  #committer(role: TableRole): TableCommitter {
-    const binding = this.#binding!;
-    const table = role === 'data' ? binding.table! : binding.deadLetterTable!;
-    return (this.#committers[role] ??= new TableCommitter(this.#deps, {
-      identifier: table.identifier,
-      topicId: this.#topic.topicId,
-      role,
-      tableUuid: table.metadata['table-uuid'],
-    }));
+    return round.more;
   }
 
   /** The uuid is stored before the first commit, so that a table of the same name never passes for ours (T3). */
@@ -616,7 +555,7 @@ export class TableCoordinator implements Component {
     });
   }
 
-  async #notCommitted(outcome: Exclude<CommitOutcome, { kind: 'committed' }>): Promise<boolean> {
+  async #notCommitted(outcome: Refused): Promise<boolean> {
     switch (outcome.kind) {
       case 'fenced':
         this.#step('fenced', `T6: the table has a commit of coordinator epoch ${outcome.epoch}`);
@@ -725,29 +664,13 @@ export class TableCoordinator implements Component {
     metrics.count('floe_table_skipped_total', 'Records skipped', {}, result.skipped);
   }
 
-  #countCommit(outcome: Extract<CommitOutcome, { kind: 'committed' }>): void {
+  #countCommit(outcome: Committed): void {
     const { metrics } = this.#deps;
     metrics.count('floe_table_files_total', 'Data files committed', {}, outcome.files);
     if (outcome.snapshotId !== undefined) {
       metrics.count('floe_table_commits_total', 'Snapshots committed');
     }
   }
-}
-
-/** A stage as the table of one role sees it. */
-function planned_(stage: Stage, role: TableRole, files: PlannedStage['files']): PlannedStage {
-  return {
-    sequence: stage.sequence,
-    schemaId: role === 'data' ? stage.schemaId : -1,
-    files,
-    ranges: stage.ranges
-      .map(({ partition, start, end, deadLettersFrom }) => ({
-        partition,
-        start: role === 'data' ? start : deadLettersFrom,
-        end,
-      }))
-      .filter((range) => range.end > range.start),
-  };
 }
 
 function movedTrouble(): FloeError {
