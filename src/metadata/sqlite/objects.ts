@@ -11,6 +11,7 @@ import type {
   ReplacedEntry,
   ReplaceEntries,
 } from '../objects.ts';
+import { openIndex } from '../packed-index.ts';
 import type { Database, Migration } from './database.ts';
 import { type SqliteLog, toObjectEntry } from './log.ts';
 
@@ -100,21 +101,38 @@ export class SqliteObjects implements ObjectsMetadata {
       if (known?.['state'] === 'sealed') return Number(known['object_id']);
       if (known !== undefined)
         throw new FloeError('conflict', `object ${request.object.key} is ${known['state']}`);
-      for (const entry of request.replaced) this.#giveWay(entry);
-      for (const objectId of request.openObjects) this.#sealOpen(objectId);
+      const freed = new Freed();
+      for (const entry of request.replaced) freed.add(entry.partitionId, this.#giveWay(entry));
+      for (const objectId of request.openObjects) this.#sealOpen(objectId, freed);
       const objectId = this.#insertObject(request);
-      for (const entry of request.entries) this.#insertEntry(objectId, entry);
+      for (const entry of request.entries)
+        freed.add(entry.partitionId, -this.#insertEntry(objectId, entry));
+      this.#takeOff(freed);
       return objectId;
     });
   }
 
-  /** A row that is gone is fine when its partition ended or its log start has passed it. */
-  #giveWay({ partitionId, baseOffset, endOffset, objectId }: ReplacedEntry): void {
-    const { changes } = this.#db
+  /** Takes freed bytes off the partitions' sizes. Joins the transaction: it has done its work when it returns. */
+  #takeOff(freed: Freed): readonly FreedBytes[] {
+    const partitions = freed.partitions();
+    const moves = partitions.map(({ partitionId, bytes }) => ({
+      partitionId,
+      // A log start never moves back, so this leaves it where it is.
+      logStartOffset: 0,
+      freedBytes: bytes,
+    }));
+    if (moves.length > 0) void this.#log.moveLogStarts(moves);
+    return partitions;
+  }
+
+  /** A row that is gone is fine when its partition ended or its log start has passed it. Returns its bytes. */
+  #giveWay({ partitionId, baseOffset, endOffset, objectId }: ReplacedEntry): number {
+    const [row] = this.#db
       .prepare(`DELETE FROM object_entries
-        WHERE partition_id = ? AND base_offset = ? AND end_offset = ? AND object_id = ?`)
-      .run(partitionId, baseOffset, endOffset, objectId);
-    if (Number(changes) === 1 || !this.#isLive(partitionId, endOffset)) return;
+        WHERE partition_id = ? AND base_offset = ? AND end_offset = ? AND object_id = ? RETURNING bytes`)
+      .all(partitionId, baseOffset, endOffset, objectId);
+    if (row !== undefined) return Number(row['bytes']);
+    if (!this.#isLive(partitionId, endOffset)) return 0;
     throw new FloeError(
       'conflict',
       `entry ${partitionId}/${baseOffset} of object ${objectId} changed under its compaction`,
@@ -128,7 +146,12 @@ export class SqliteObjects implements ObjectsMetadata {
     return row !== undefined && endOffset > Number(row['log_start']);
   }
 
-  #sealOpen(objectId: number): void {
+  #sealOpen(objectId: number, freed: Freed): void {
+    const flushes = this.#db.prepare('SELECT packed_index FROM flushes WHERE object_id = ?');
+    for (const row of flushes.all(objectId)) {
+      const { count, partitionIds, lengths } = openIndex(row['packed_index'] as Uint8Array);
+      for (let n = 0; n < count; n += 1) freed.add(partitionIds[n]!, lengths[n]!);
+    }
     const { changes } = this.#db
       .prepare("UPDATE log_objects SET state = 'sealed' WHERE object_id = ? AND state = 'open'")
       .run(objectId);
@@ -145,8 +168,9 @@ export class SqliteObjects implements ObjectsMetadata {
     return Number(lastInsertRowid);
   }
 
-  #insertEntry(objectId: number, entry: NewObjectEntry): void {
-    if (!this.#isLive(entry.partitionId, entry.endOffset)) return;
+  /** Returns the bytes that are referred to now. */
+  #insertEntry(objectId: number, entry: NewObjectEntry): number {
+    if (!this.#isLive(entry.partitionId, entry.endOffset)) return 0;
     this.#db
       .prepare(`INSERT INTO object_entries (partition_id, base_offset, end_offset, object_id, index_position,
         index_length, bytes, record_count, run_count, max_timestamp, commit_number)
@@ -164,27 +188,20 @@ export class SqliteObjects implements ObjectsMetadata {
         entry.maxTimestamp,
         entry.commitNumber,
       );
+    return entry.bytes;
   }
 
   async dropExpired(limit: number): Promise<readonly FreedBytes[]> {
     return this.#db.transaction(() => {
-      const freed = new Map<number, number>();
+      const freed = new Freed();
       for (const row of this.#expired(limit)) {
         const partitionId = Number(row['partition_id']);
-        freed.set(partitionId, (freed.get(partitionId) ?? 0) + Number(row['bytes']));
+        freed.add(partitionId, Number(row['bytes']));
         this.#db
           .prepare('DELETE FROM object_entries WHERE partition_id = ? AND base_offset = ?')
           .run(partitionId, Number(row['base_offset']));
       }
-      const moves = [...freed].map(([partitionId, freedBytes]) => ({
-        partitionId,
-        logStartOffset: 0,
-        freedBytes,
-      }));
-      // A log start never moves back, so this only takes the bytes off; it joins this transaction.
-      // (`moveLogStarts` has done its work when it returns, only its answer comes later.)
-      if (moves.length > 0) void this.#log.moveLogStarts(moves);
-      return [...freed].map(([partitionId, bytes]) => ({ partitionId, bytes }));
+      return this.#takeOff(freed);
     });
   }
 
@@ -243,6 +260,22 @@ export class SqliteObjects implements ObjectsMetadata {
           WHERE state = 'deleted' AND object_id NOT IN (SELECT object_id FROM flushes)`)
         .run();
     });
+  }
+}
+
+/** Bytes that partitions no longer hold. */
+class Freed {
+  readonly #bytes = new Map<number, number>();
+
+  add(partitionId: number, bytes: number): void {
+    this.#bytes.set(partitionId, (this.#bytes.get(partitionId) ?? 0) + bytes);
+  }
+
+  /** Those that hold less than before. */
+  partitions(): FreedBytes[] {
+    return [...this.#bytes]
+      .filter(([, bytes]) => bytes !== 0)
+      .map(([partitionId, bytes]) => ({ partitionId, bytes }));
   }
 }
 

@@ -12,9 +12,11 @@ import { TEST_CLUSTER, TestLog } from './test-log.ts';
 const MINUTE = 60_000;
 let log: TestLog;
 let deleted: number[];
+let freed: number[];
 beforeEach(async () => {
   log = await TestLog.open();
   deleted = [];
+  freed = [];
 });
 afterEach(() => log.stop());
 
@@ -33,6 +35,7 @@ function collector(more: Partial<CollectorOptions> = {}): Collector {
       deleted.push(...objectIds);
       log.reader.replaced(objectIds);
     },
+    onFreed: async (partitionIds) => void freed.push(...partitionIds),
     ...more,
   });
 }
@@ -92,6 +95,26 @@ test('by size: whole objects go while what is left is enough', async () => {
   expect(await keep(sizeBytes * 0.75 + 1)).toBe(0);
   expect(await keep(sizeBytes * 0.5)).toBe(1);
   expect((await logOf(a)).logStartOffset).toBe(200);
+});
+
+test('by size: what DeleteRecords or an earlier run cut off does not count twice', async () => {
+  const [a] = (await log.createTopic(1)) as [number];
+  await fill(a);
+  const { sizeBytes } = await logOf(a);
+  const keep = (share: number) => {
+    const retentionBytes = sizeBytes * share;
+    return applyRetention(retention({ policy: () => ({ retentionMs: -1, retentionBytes }) }), 0);
+  };
+  // The rows below the log start are still there: only the collector drops them.
+  await log.metadata.log.deleteRecords(a, 100);
+  expect(await keep(0.75)).toBe(0);
+  expect(await keep(0.5)).toBe(1);
+  expect(await keep(0.5)).toBe(0);
+  expect((await logOf(a)).logStartOffset).toBe(200);
+  await collector().collect();
+  expect(freed).toEqual([a]);
+  expect((await logOf(a)).sizeBytes).toBe(sizeBytes / 2);
+  expect(await keep(0.5)).toBe(0);
 });
 
 test('a pin holds retention back, and partitions without a policy keep everything', async () => {

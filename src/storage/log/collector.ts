@@ -26,6 +26,8 @@ export interface CollectorOptions {
   readonly retireFiles: (keys: readonly string[]) => Promise<void>;
   /** Told before bytes go: caches let go of them. */
   readonly onDeleted: (objectIds: readonly number[]) => void;
+  /** Told of partitions that hold fewer bytes, after the transaction. */
+  readonly onFreed: (partitionIds: readonly number[]) => Promise<void>;
 }
 
 /** Rows handled in one transaction (a few milliseconds), keys deleted in one request. */
@@ -49,9 +51,11 @@ export class Collector {
   }
 
   async #unreference(): Promise<void> {
-    const { objects, clock, logger } = this.#options;
+    const { objects, clock, logger, onFreed } = this.#options;
     for (let slice = 0; slice < MAX_SLICES; slice += 1) {
-      if ((await objects.dropExpired(ROWS_AT_ONCE)).length === 0) break;
+      const freed = await objects.dropExpired(ROWS_AT_ONCE);
+      if (freed.length === 0) break;
+      await onFreed(freed.map(({ partitionId }) => partitionId));
     }
     const claimed = await objects.claimUnreferenced(clock.now(), ROWS_AT_ONCE);
     if (claimed.length > 0) logger.debug({ objects: claimed.length }, 'log objects given up');

@@ -34,7 +34,7 @@ export interface MaintenanceOptions {
   readonly policy: (partitionId: number) => RetentionPolicy | undefined;
   /** Offsets at or above it are still needed (table topics); Infinity: none. */
   readonly pin: (partitionId: number) => number | Promise<number>;
-  /** The front takes over new log starts. */
+  /** The front takes over new log starts and sizes. */
   readonly onMoved: (partitions: readonly PartitionLog[]) => void;
   readonly retireFiles: (keys: readonly string[]) => Promise<void>;
 }
@@ -67,6 +67,7 @@ export class Maintenance implements Component {
       graceMs: settings['log.delete.grace.ms'],
       orphanAgeMs: settings['log.orphan.age.ms'],
       onDeleted: onReplaced,
+      onFreed: async (partitionIds) => options.onMoved(await metadata.log.partitions(partitionIds)),
     });
     this.#compactor = new Compactor({
       ...options,

@@ -80,12 +80,15 @@ async function startBySize(
   if (retentionBytes < 0 || sizeBytes <= retentionBytes) return logStartOffset;
   let start = logStartOffset;
   let size = sizeBytes;
-  for (;;) {
-    const rows: readonly ObjectEntry[] = await log.entriesFrom(partitionId, start, ROWS_AT_ONCE);
+  // From the very first row: those below the log start that the collector has yet to drop still count in the size.
+  for (let from = 0; ; ) {
+    const rows: readonly ObjectEntry[] = await log.entriesFrom(partitionId, from, ROWS_AT_ONCE);
     for (const row of rows) {
-      if (size - row.bytes < retentionBytes) return start;
+      const dead = row.endOffset <= logStartOffset;
+      if (!dead && size - row.bytes < retentionBytes) return start;
       size -= row.bytes;
-      start = row.endOffset;
+      from = row.endOffset;
+      if (!dead) start = from;
     }
     if (rows.length < ROWS_AT_ONCE) return start;
   }
