@@ -177,6 +177,21 @@ export class World {
     await this.start();
   }
 
+  /** Lets time pass until `work` is done, at most `limitMs` of it (L8): it may wait for a delayed store. */
+  async drive<T>(work: Promise<T>, limitMs = 20_000): Promise<T> {
+    let done = false;
+    const settled = work.finally(() => {
+      done = true;
+    });
+    settled.catch(() => {});
+    for (let waited = 0; ; waited += 50) {
+      await this.settle(2);
+      if (done) return settled;
+      if (waited > limitMs) throw new Error(`L8: a request is not done after ${limitMs} ms`);
+      await this.clock.advance(50);
+    }
+  }
+
   async settle(turns = 6): Promise<void> {
     for (let n = 0; n < turns; n += 1) await new Promise((resolve) => setImmediate(resolve));
   }
