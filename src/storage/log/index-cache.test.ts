@@ -43,10 +43,7 @@ test('finds entries by offset and time over several objects', () => {
   ]);
   expect(places(cache, 5, 30)).toEqual([]);
   expect(places(cache, 7, 0)).toBeUndefined();
-  const baseAt = (timestampMs: number) => {
-    const [segment] = cache.segmentsFromTime(5, timestampMs) ?? [];
-    return segment?.columns.baseOffsets[segment.start];
-  };
+  const baseAt = (timestampMs: number) => cache.firstReaching(5, timestampMs);
   expect([50, 100, 101, 300, 301].map(baseAt)).toEqual([0, 0, 20, 20, undefined]);
 });
 
@@ -90,6 +87,9 @@ test('beyond its bound the oldest go, and that is said', () => {
   expect(cache.entryCount).toBeLessThanOrEqual(100);
   expect(places(cache, 5, 0)).toBeUndefined();
   expect(places(cache, 5, 1_495)).toEqual([[1, 1_490]]);
+  expect(cache.incomplete).toBe(true);
+  cache.sealed(1);
+  expect(cache.incomplete).toBe(false);
 });
 
 test('L2: entries that don’t ascend are a bug', () => {

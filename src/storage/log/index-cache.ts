@@ -84,6 +84,8 @@ export class IndexCache {
   readonly #maxEntries: number;
   readonly #partitions = new Map<number, PartitionEntries>();
   readonly #objects = new Map<number, KnownObject>();
+  /** Objects of which entries had to go before they were sealed. */
+  readonly #lost = new Set<number>();
   #entries = 0;
 
   /** Above `maxBytes` the oldest entries go; they are then read from the metadata store. */
@@ -93,6 +95,11 @@ export class IndexCache {
 
   get entryCount(): number {
     return this.#entries;
+  }
+
+  /** True while entries that had no room here are in no other index than the flush rows. */
+  get incomplete(): boolean {
+    return this.#lost.size > 0;
   }
 
   /** Adds a committed flush; flushes come in commit order. */
@@ -142,8 +149,8 @@ export class IndexCache {
     );
   }
 
-  /** As {@link segments}, from the first entry whose running maximum timestamp is at least `timestampMs`. */
-  segmentsFromTime(partitionId: number, timestampMs: number): Segment[] | undefined {
+  /** Offset of the first entry here whose running maximum timestamp is at least `timestampMs`. */
+  firstReaching(partitionId: number, timestampMs: number): number | undefined {
     const entries = this.#partitions.get(partitionId);
     if (entries === undefined) return undefined;
     let [n, high] = [entries.first, entries.count];
@@ -152,7 +159,7 @@ export class IndexCache {
       if (entries.maxTimestamps[middle]! >= timestampMs) high = middle;
       else n = middle + 1;
     }
-    return this.#cut(entries, n, 1);
+    return n === entries.count ? undefined : entries.baseOffsets[n]!;
   }
 
   #cut(entries: PartitionEntries, from: number, maxSegments: number): Segment[] {
@@ -170,6 +177,7 @@ export class IndexCache {
 
   /** The object's entries are in the metadata store now, one per partition (sealed or compacted). */
   sealed(objectId: number): void {
+    this.#lost.delete(objectId);
     const known = this.#objects.get(objectId);
     if (known === undefined) return;
     known.sealed = true;
@@ -205,8 +213,11 @@ export class IndexCache {
   /** Drops the oldest quarter of every partition: seldom, so its cost spreads over many commits. */
   #shrink(): void {
     for (const entries of this.#partitions.values()) {
-      for (let drop = Math.ceil((entries.count - entries.first) / 4); drop > 0; drop -= 1)
+      for (let drop = Math.ceil((entries.count - entries.first) / 4); drop > 0; drop -= 1) {
+        const objectId = entries.objectIds[entries.first]!;
+        if (!this.#isSealed(objectId)) this.#lost.add(objectId);
         this.#dropFirst(entries);
+      }
     }
   }
 }

@@ -3,7 +3,7 @@
 // a block header that says otherwise), who asks again with `forget`.
 import { FloeError } from '../../base/error.ts';
 import { SingleFlight } from '../../base/queue.ts';
-import type { LogMetadata, ObjectEntry } from '../../metadata/log.ts';
+import type { FlushRow, LogMetadata, ObjectEntry } from '../../metadata/log.ts';
 import { entriesOf, openIndex, type PackedIndex } from '../../metadata/packed-index.ts';
 import { generationOf } from '../paths.ts';
 import type { ByteSource, ReadPurpose } from './byte-source.ts';
@@ -140,9 +140,7 @@ export class ObjectEntries {
   }
 
   async #fromFlushes(partitionId: number, offset: number): Promise<Segment[]> {
-    let after = 0;
-    for (;;) {
-      const rows = await this.#options.metadata.flushesAfter(after, FLUSHES_AT_ONCE);
+    for await (const rows of this.#flushes()) {
       const segments: Segment[] = [];
       for (const row of rows) {
         const index = openIndex(row.index);
@@ -150,7 +148,34 @@ export class ObjectEntries {
         if (start === end || entryEnd(index, end - 1) <= offset) continue;
         segments.push(segmentOf(objectOf(row), index, [entryAt(index, [start, end], offset), end]));
       }
-      if (segments.length > 0 || rows.length < FLUSHES_AT_ONCE) return segments;
+      if (segments.length > 0) return segments;
+    }
+    return [];
+  }
+
+  /** Offset of the first entry in flush rows that ends above `fromOffset` and reaches the time. */
+  async unsealedReaching(
+    partitionId: number,
+    timestampMs: number,
+    fromOffset: number,
+  ): Promise<number | undefined> {
+    for await (const rows of this.#flushes()) {
+      for (const row of rows) {
+        const index = openIndex(row.index);
+        const [start, end] = entriesOf(index, partitionId);
+        for (let n = entryAt(index, [start, end], fromOffset); n < end; n += 1)
+          if (index.maxTimestamps[n]! >= timestampMs) return index.baseOffsets[n]!;
+      }
+    }
+    return undefined;
+  }
+
+  /** Rows of flushes whose objects aren't sealed, oldest first, some at a time. */
+  async *#flushes(): AsyncGenerator<readonly FlushRow[]> {
+    for (let after = 0; ; ) {
+      const rows = await this.#options.metadata.flushesAfter(after, FLUSHES_AT_ONCE);
+      yield rows;
+      if (rows.length < FLUSHES_AT_ONCE) return;
       after = rows.at(-1)!.commitNumber;
     }
   }

@@ -228,6 +228,41 @@ test('the index cache may drop its oldest: they are read from the metadata store
   for (let n = 0; n < 20; n += 1)
     await log.append(partitions.map((partitionId) => ({ partitionId, records: records(1) })));
   for (const partitionId of partitions) expect(await log.readAll(partitionId)).toHaveLength(20);
+  await log.seal();
+  for (const partitionId of partitions) expect(await log.readAll(partitionId)).toHaveLength(20);
+});
+
+test('times are found in entries that the index cache had no room for', async () => {
+  await log.stop();
+  await open({ settings: { 'log.read.recent.index.bytes': '65536' } }, 100);
+  for (let n = 0; n < 20; n += 1)
+    await log.append(
+      partitions.map((partitionId) => ({ partitionId, records: records(1, 'v', n * 1_000) })),
+    );
+  const [a] = partitions as [number];
+  for (let n = 0; n < 20; n += 1) {
+    const range = { logStartOffset: 0, endOffset: 20 };
+    expect((await log.reader.offsetForTime(a, n * 1_000, range))?.offset).toBe(n);
+    expect(await log.reader.offsetReaching(a, n * 1_000, 0)).toBe(n);
+  }
+});
+
+test('a file that is sealed during a look-up by time hides nothing', async () => {
+  const [a] = partitions as [number];
+  for (let n = 0; n < 3; n += 1) {
+    await log.append([{ partitionId: a, records: records(1, 'v', n * 1_000) }]);
+    if (n === 0) await log.seal();
+  }
+  const { objects } = log.metadata;
+  const ask = objects.entryAtTime.bind(objects);
+  objects.entryAtTime = async (...question) => {
+    const answer = await ask(...question);
+    await log.seal();
+    return answer;
+  };
+  // Retention would else move the log start past a record that is young enough.
+  expect(await log.reader.offsetReaching(a, 1_000, 0)).toBe(1);
+  expect(await log.reader.offsetReaching(a, 1_000, 0)).toBe(1);
 });
 
 test('a reader thread reads the same, and ends', async () => {

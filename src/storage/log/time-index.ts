@@ -106,18 +106,20 @@ export async function firstReaching(
   { partitionId, timestampMs, range }: TimeReach,
 ): Promise<number | undefined> {
   const { logStartOffset } = range;
-  if (logStartOffset < recent.firstOffset(partitionId)) {
-    const row = await objects.entryAtTime(partitionId, timestampMs, logStartOffset);
-    if (row !== undefined) {
-      const index = await older.index(row, 'consumer');
-      const entry = findTime(index, partitionId, timestampMs);
-      const base = entry === -1 ? row.baseOffset : index.baseOffsets[entry]!;
-      return Math.max(logStartOffset, row.baseOffset, base);
-    }
+  const sealedToo = logStartOffset < recent.firstOffset(partitionId);
+  // Newest first: an entry that is sealed meanwhile is then found on both sides, and not on neither.
+  let found = recent.firstReaching(partitionId, timestampMs);
+  if (sealedToo && recent.incomplete)
+    found = (await older.unsealedReaching(partitionId, timestampMs, logStartOffset)) ?? found;
+  const row = sealedToo
+    ? await objects.entryAtTime(partitionId, timestampMs, logStartOffset)
+    : undefined;
+  if (row !== undefined) {
+    const index = await older.index(row, 'consumer');
+    const entry = findTime(index, partitionId, timestampMs);
+    found = Math.max(row.baseOffset, entry === -1 ? 0 : index.baseOffsets[entry]!);
   }
-  const [segment] = recent.segmentsFromTime(partitionId, timestampMs) ?? [];
-  if (segment === undefined) return undefined;
-  return Math.max(logStartOffset, segment.columns.baseOffsets[segment.start]!);
+  return found === undefined ? undefined : Math.max(logStartOffset, found);
 }
 
 async function* scanRuns(
