@@ -29,6 +29,7 @@ import {
   openObjectStore,
   probeConditionalWrites,
 } from '../storage/objects/index.ts';
+import { probeKey, warehousePrefix } from '../storage/paths.ts';
 import { startTableTopics, type TableTopics } from '../table-topic/index.ts';
 import { formatAddress } from './address.ts';
 import { portError, startHttp } from './http.ts';
@@ -98,7 +99,7 @@ async function start(node: Node): Promise<Floe> {
   lifecycle.add('log maintenance', startLogMaintenance({ ...node, opened, store }));
   const registry = new SchemaRegistry(opened.metadata.registry, settings);
   const schemas = registrySource(registry);
-  const warehouse = new Warehouse(store, 'warehouse/');
+  const warehouse = new Warehouse(store, warehousePrefix(opened.clusterId));
   const catalog = new EmbeddedCatalog({ ...node, metadata: opened.metadata.catalog, warehouse });
   const parts = { opened, store, catalog, schemas };
   const tables = lifecycle.add('table topics', startTables(node, parts));
@@ -165,7 +166,7 @@ async function openStore(node: Node): Promise<ObjectStore> {
   const uri = options.storage ?? pathToFileURL(join(options.dataDir, 'storage')).href;
   const store = await openObjectStore(uri, { ...node, settings });
   // A local folder's exclusive create is the kernel's; a remote store has to show that it excludes.
-  if (!uri.startsWith('file:')) await probeConditionalWrites(store, `probe/${ids.uuid()}`);
+  if (!uri.startsWith('file:')) await probeConditionalWrites(store, probeKey(ids.uuid()));
   return store;
 }
 
