@@ -58,8 +58,11 @@ function isScattered(
   );
 }
 
-function isMostlyDead({ object, liveBytes }: ObjectUse): boolean {
-  return liveBytes < object.bytes / 2;
+/** A run costs a block header and an index entry; small ones cost more than they hold and aren't dead for that. */
+const RUN_OVERHEAD_BYTES = 128;
+
+function isMostlyDead({ object, liveBytes, runs }: ObjectUse): boolean {
+  return liveBytes + runs * RUN_OVERHEAD_BYTES < object.bytes / 2;
 }
 
 function isSmall({ entries, liveBytes }: ObjectUse, limits: ChoiceLimits): boolean {
