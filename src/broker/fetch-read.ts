@@ -34,6 +34,8 @@ export interface PartitionRead {
   readonly logStartOffset: number;
   readonly pieces: readonly Uint8Array[];
   readonly bytes: number;
+  /** The last of what was read, raw or patched. */
+  readonly lastRun?: ReadRun;
   readonly aborted: readonly AbortedTransaction[];
 }
 
@@ -144,8 +146,23 @@ function madeOf({ asked, partitionId }: PartitionRead, read: ReadPartitionResult
     logStartOffset: read.logStartOffset,
     pieces: read.runs.length === 0 ? NOTHING : read.runs.flatMap(runPieces),
     bytes: read.bytes,
+    ...(read.runs.length === 0 ? {} : { lastRun: read.runs.at(-1)! }),
     aborted: read.abortedTransactions,
   };
+}
+
+/** True when a limit, not the log's end, ended the read: waiting would bring nothing that isn't there already. */
+export function leavesMore(read: PartitionRead, isolation: Isolation): boolean {
+  if (read.errorCode !== 0) return false;
+  const end = isolation === 'read_committed' ? read.lastStableOffset : read.highWatermark;
+  let next = read.asked.fetchOffset;
+  if (read.lastRun !== undefined) {
+    const { bytes, baseOffset } = read.lastRun;
+    next = baseOffset;
+    for (let at = 0; at < bytes.length; at += RecordBatch.batchBytes(bytes, at))
+      next += RecordBatch.lastOffsetDelta(bytes, at) + 1;
+  }
+  return next < end;
 }
 
 /**

@@ -6,7 +6,7 @@
 // Simplifications: followers don't exist, so replica fields are ignored; epochs never diverge.
 import { ErrorCode } from '../../protocol/errors.ts';
 import { type FetchReply, type FetchRequest, fetchApi } from '../../protocol/messages/01-fetch.ts';
-import { type PartitionRead, type ReadPass, readPass } from '../fetch-read.ts';
+import { leavesMore, type PartitionRead, type ReadPass, readPass } from '../fetch-read.ts';
 import type {
   FetchContext,
   FetchDemand,
@@ -75,6 +75,8 @@ async function poll(
     const pass = await readPass(services, asked, limits);
     const { partitions, bytes, failed } = pass;
     if (last || failed || bytes >= request.minBytes || !partitions.some(isReadable)) return pass;
+    // What the limits leave for the next request is there already.
+    if (bytes > 0 && partitions.some((read) => leavesMore(read, isolation))) return pass;
     // Slabs are not held while waiting.
     pass.release();
     last = await waitForBytes(services, {

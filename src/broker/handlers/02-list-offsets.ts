@@ -2,6 +2,8 @@
 // −2 earliest, −3 the record with the largest timestamp (v7), −4 earliest local (v8; the same as −2, since no log
 // is tiered), −5 and −6 of tiered logs (v9, v11; nothing, −1). v2 isolation, v4 leader epochs, v6 flexible.
 // Simplification: the request's timeout (v10) is not used: look-ups are bounded by the log's own reads.
+import { AssertionError } from '../../base/assert.ts';
+import { FloeError } from '../../base/error.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import {
   type ListOffsetsReply,
@@ -9,6 +11,7 @@ import {
   listOffsetsApi,
 } from '../../protocol/messages/02-list-offsets.ts';
 import type { Isolation, OffsetAtTime } from '../../storage/log/log.ts';
+import { kafkaCodeOf } from '../failures.ts';
 import { LEADER_EPOCH } from '../fetch-read.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import type { BrokerServices } from '../services.ts';
@@ -55,10 +58,16 @@ async function answer(
   };
   if (partitionId === undefined) return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
   if (currentLeaderEpoch > LEADER_EPOCH) return failed(ErrorCode.UNKNOWN_LEADER_EPOCH);
-  const found = await offsetAt(context.services, { partitionId, isolation, timestamp });
-  if (found === 'gone') return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
-  if (found === undefined) return { partitionIndex, errorCode: 0 };
-  return { partitionIndex, errorCode: 0, ...found, leaderEpoch: LEADER_EPOCH };
+  try {
+    const found = await offsetAt(context.services, { partitionId, isolation, timestamp });
+    if (found === 'gone') return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+    if (found === undefined) return { partitionIndex, errorCode: 0 };
+    return { partitionIndex, errorCode: 0, ...found, leaderEpoch: LEADER_EPOCH };
+  } catch (caught) {
+    // A look-up by time reads records; what ails one partition's storage is no matter of the others.
+    if (caught instanceof AssertionError) throw caught;
+    return failed(kafkaCodeOf(FloeError.from(caught)));
+  }
 }
 
 interface Wanted {

@@ -1,6 +1,7 @@
 // Produce, Fetch, ListOffsets, OffsetForLeaderEpoch, DeleteRecords and InitProducerId over a socket, with raw
 // requests where real clients would not send such.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { FloeError } from '../../base/error.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import { ZERO_UUID } from '../../protocol/fields.ts';
 import { produceApi } from '../../protocol/messages/00-produce.ts';
@@ -271,6 +272,20 @@ describe('Fetch', () => {
     other.close();
   });
 
+  it('does not wait for min bytes that its own limits keep back', async () => {
+    const name = await topic();
+    for (const value of ['x', 'y', 'z']) await produce(name, batchOf([value.repeat(400)]));
+    for (const raw of [false, true]) {
+      test.log.raw = raw;
+      const limits = { maxWaitMs: 60_000, minBytes: 1_000, maxBytes: 1_000 };
+      const { partitions } = await fetch([{ topic: name }], limits);
+      expect(readRecords(partitions[0]!.records!)).toHaveLength(2);
+      const two = await fetch([{ topic: name, offset: 1, maxBytes: 500 }], limits);
+      expect(readRecords(two.partitions[0]!.records!)).toHaveLength(1);
+    }
+    test.log.raw = false;
+  });
+
   it('answers at once with nothing to wait for', async () => {
     const name = await topic();
     const request = { maxWaitMs: 60_000 };
@@ -359,6 +374,18 @@ describe('ListOffsets', () => {
     expect(await offsetAt(name, -4, 8)).toEqual([0, 0, -1]);
     expect(await offsetAt(name, -5, 9)).toEqual([0, -1, -1]);
     expect((await offsetAt('missing', -1))[0]).toBe(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  });
+});
+
+describe('ListOffsets over damaged records', () => {
+  it('answers a storage error and keeps the connection', async () => {
+    const name = await topic();
+    await produce(name, batchOf([{ value: 'v', timestamp: 1_000 }]));
+    const look = vi.spyOn(test.log, 'offsetForTime');
+    look.mockRejectedValueOnce(new FloeError('corrupt', 'a damaged batch'));
+    expect(await offsetAt(name, 500)).toEqual([ErrorCode.KAFKA_STORAGE_ERROR, -1, -1]);
+    expect(await offsetAt(name, 500)).toEqual([0, 0, 1_000]);
+    look.mockRestore();
   });
 });
 
