@@ -142,6 +142,19 @@ test('a failed sync abandons the file; the flush goes to another and is acked', 
   read.release();
 });
 
+test('files that failed before anything was committed in them do not pile up', async () => {
+  await send(0);
+  watched.failWrites = 'EIO';
+  for (let n = 0; n < 5; n += 1) expect((await send(0))[0]!.errorCode).toBe(56);
+  watched.failWrites = undefined;
+  watched.failSyncs = 2;
+  expect((await send(0))[0]!.errorCode).toBe(56);
+  expect((await send(0))[0]).toMatchObject({ errorCode: 0, baseOffset: 1 });
+  const known = metadata.log.files().map(({ key }) => key);
+  expect(opened.host.wal!.names()).toEqual(known);
+  expect(known).toHaveLength(2);
+});
+
 test('a full disk refuses with a retriable error and its remedy, and recovers by itself', async () => {
   await send(0);
   watched.failWrites = 'ENOSPC';

@@ -57,6 +57,8 @@ export class Sequencer implements SequencerPort {
   #queue: Waiting[] = [];
   #scheduled = false;
   #fileIndex: FileIndex | undefined;
+  /** True from the moment a commit may refer to what was just written. */
+  #committing = false;
   #commits = 0;
 
   constructor(options: SequencerOptions) {
@@ -141,10 +143,12 @@ export class Sequencer implements SequencerPort {
   }
 
   #writeAndCommit(group: readonly Waiting[]): void {
+    this.#committing = false;
     const durable = group.map((waiting) => this.#write(waiting));
     if (durable.some(({ waiting }) => waiting.request.object === undefined))
       this.#options.wal!.sync();
     const nowMs = this.#options.clock.now();
+    this.#committing = true;
     const committed = this.#options.metadata.log.commitNow(
       durable.map(({ waiting, object }): FlushCommit => {
         const { flushId } = waiting.request;
@@ -214,7 +218,9 @@ export class Sequencer implements SequencerPort {
 
   /** Gives the current file up; what was committed in it is sealed. */
   #abandon(caught: unknown): void {
-    this.#options.wal?.abandon(caught);
+    // A commit that failed may yet be found committed after a crash: its bytes stay.
+    const unused = this.#fileIndex === undefined && !this.#committing;
+    this.#options.wal?.abandon(caught, unused);
     this.#sealFile();
   }
 

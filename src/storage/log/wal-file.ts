@@ -109,14 +109,18 @@ export class WalFiles {
     this.#syncs += 1;
   }
 
-  /** Gives the current file up after a failed write, sync or commit; what was committed in it stays. */
-  abandon(reason: unknown): void {
+  /**
+   * Gives the current file up after a failed write, sync or commit; what was committed in it stays. With `remove`, when
+   * nothing can have been, the file goes, and isn't used anew: on a disk that fails or is full many would pile up.
+   */
+  abandon(reason: unknown, remove: boolean): void {
     const current = this.#current;
     if (current === undefined) return;
     this.#current = undefined;
     const error = reason instanceof Error ? reason.message : String(reason);
     this.#options.logger.warn({ file: current.key, error }, 'write-ahead file abandoned');
     quietly(() => current.file.close());
+    if (remove) quietly(() => this.#disk.unlink(current.key));
   }
 
   /** Takes no more flushes into the current file; the next one opens another. */
@@ -210,6 +214,6 @@ function quietly(action: () => void): void {
   try {
     action();
   } catch {
-    // Closing a broken file may fail too; it is given up either way.
+    // Closing or removing a broken file may fail too; it is given up either way, and a start takes it back.
   }
 }
