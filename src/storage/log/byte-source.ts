@@ -24,6 +24,8 @@ export interface ByteSource {
     reads: readonly ByteRead[],
     options: { readonly purpose: ReadPurpose; readonly signal?: AbortSignal },
   ): Promise<void>;
+  /** These objects are gone: lets go of what is held open, or their space would not come back. */
+  forget?(keys: readonly string[]): void;
 }
 
 /** Reads by range GETs of the store, all at once. */

@@ -13,10 +13,12 @@ const MINUTE = 60_000;
 let log: TestLog;
 let deleted: number[];
 let freed: number[];
+let gone: string[];
 beforeEach(async () => {
   log = await TestLog.open();
   deleted = [];
   freed = [];
+  gone = [];
 });
 afterEach(() => log.stop());
 
@@ -35,6 +37,7 @@ function collector(more: Partial<CollectorOptions> = {}): Collector {
       deleted.push(...objectIds);
       log.reader.replaced(objectIds);
     },
+    onGone: (keys) => void gone.push(...keys),
     onFreed: async (partitionIds) => void freed.push(...partitionIds),
     ...more,
   });
@@ -157,6 +160,7 @@ test('bytes go in order: row, grace, file; and only those of nobody', async () =
   expect(await subject.collect()).toEqual({ deleted: 2 });
   expect(keys.map(onDisk)).toEqual([false, false, true, true]);
   expect(deleted).toHaveLength(2);
+  expect(gone).toEqual(keys.slice(0, 2));
   expect(await subject.collect()).toEqual({ deleted: 0 });
   expect(await log.readAll(a, { offset: 250 })).toHaveLength(6);
   // A reader with an old plan asks again and is told the truth.

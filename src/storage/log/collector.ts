@@ -24,6 +24,8 @@ export interface CollectorOptions {
   readonly orphanAgeMs: number;
   /** Takes local write-ahead files back (rename or removal is the sequencer's). */
   readonly retireFiles: (keys: readonly string[]) => Promise<void>;
+  /** Told once files and objects are gone: whoever holds them open lets go. */
+  readonly onGone: (keys: readonly string[]) => void;
   /** Told before bytes go: caches let go of them. */
   readonly onDeleted: (objectIds: readonly number[]) => void;
   /** Told of partitions that hold fewer bytes, after the transaction. */
@@ -76,7 +78,7 @@ export class Collector {
   }
 
   async #deleteBytes(found: readonly LogObject[]): Promise<void> {
-    const { objects, store, retireFiles, onDeleted } = this.#options;
+    const { objects, store, retireFiles, onDeleted, onGone } = this.#options;
     const objectIds = found.map(({ objectId }) => objectId);
     const referenced = await objects.entriesOf(objectIds);
     assert(referenced.length === 0, 'L10: no referenced object is deleted');
@@ -85,6 +87,7 @@ export class Collector {
       found.filter((object) => object.kind === kind).map(({ key }) => key);
     await store.delete(keysOf('object'));
     await retireFiles(keysOf('file'));
+    onGone(found.map(({ key }) => key));
     await objects.forget(objectIds);
   }
 

@@ -67,6 +67,7 @@ export class Maintenance implements Component {
       graceMs: settings['log.delete.grace.ms'],
       orphanAgeMs: settings['log.orphan.age.ms'],
       onDeleted: onReplaced,
+      onGone: (keys) => options.source.forget?.(keys),
       onFreed: async (partitionIds) => options.onMoved(await metadata.log.partitions(partitionIds)),
     });
     this.#compactor = new Compactor({

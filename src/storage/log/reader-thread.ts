@@ -26,6 +26,11 @@ interface ReadCall {
   readonly reads: readonly ByteRead[];
 }
 
+/** Files that are gone. */
+interface ForgetCall {
+  readonly forget: readonly string[];
+}
+
 type ReadReply = { readonly id: number; readonly error?: ErrorShape };
 
 /** Where the two kinds of local objects lie; keys are names below these folders. */
@@ -49,7 +54,10 @@ export class ReaderWorker {
     this.#port = port;
     this.#files = disks.files;
     this.#objects = disks.objects;
-    port.on('message', (calls: readonly ReadCall[]) => this.#take(calls));
+    port.on('message', (message: readonly ReadCall[] | ForgetCall) => {
+      if ('forget' in message) for (const key of message.forget) this.#close(key);
+      else this.#take(message);
+    });
     port.on('close', () => this.#closeAll());
   }
 
@@ -158,6 +166,9 @@ export function threadSource(port: Pick<MessagePort, 'on' | 'postMessage'>): Byt
       if (batch.length === 0) queueMicrotask(send);
       batch.push({ id, key: object.key, purpose, reads });
       return done;
+    },
+    forget(keys) {
+      if (!closed) port.postMessage({ forget: keys } satisfies ForgetCall);
     },
   };
 }

@@ -1,10 +1,10 @@
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { MessageChannel } from 'node:worker_threads';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Compression } from '../../protocol/codecs.ts';
 import { batchEnd } from '../../protocol/record-batch.ts';
-import { nodeDisk } from './disk.ts';
+import { type Disk, nodeDisk } from './disk.ts';
 import { loadRecent } from './open-log.ts';
 import { ReaderWorker, startReaderThread, threadSource } from './reader-thread.ts';
 import { batchesOf, TEST_CLUSTER, TestLog } from './test-log.ts';
@@ -307,6 +307,35 @@ test('in the reader thread consumers go before tables and maintenance', async ()
   await expect(
     source.read(object, [{ position: 3, into }], { purpose: 'table' }),
   ).rejects.toMatchObject({ code: 'corrupt' });
+  port2.close();
+});
+
+test('the reader thread holds no file open that is gone', async () => {
+  writeFileSync(join(log.root, 'x'), 'abcdef');
+  const { port1, port2 } = new MessageChannel();
+  const disk = nodeDisk(log.root);
+  let open = 0;
+  const counted: Disk = {
+    ...disk,
+    open(name, mode) {
+      const file = disk.open(name, mode);
+      const close = file.close.bind(file);
+      file.close = () => {
+        open -= 1;
+        close();
+      };
+      open += 1;
+      return file;
+    },
+  };
+  new ReaderWorker(port1, { files: counted, objects: counted });
+  const source = threadSource(port2);
+  const into = new Uint8Array(new SharedArrayBuffer(6));
+  const object = { objectId: 1, key: 'x', generation: 0 };
+  await source.read(object, [{ position: 0, into }], { purpose: 'consumer' });
+  expect(open).toBe(1);
+  source.forget!(['x', 'never opened']);
+  await vi.waitFor(() => expect(open).toBe(0));
   port2.close();
 });
 
