@@ -22,13 +22,16 @@ export function retentionPolicy(
   };
 }
 
-/** The offset that a partition's table still needs; Infinity where there is none, or it lags too far behind (M3). */
+/**
+ * The offset that a partition's table still needs; Infinity where there is none, where it lags too far behind (M3),
+ * and while the disk is nearly full: tables then hold nothing back.
+ */
 export function retentionPin(
-  tables: TableTopics,
-  log: Pick<Log, 'sizeOf'>,
+  tables: Pick<TableTopics, 'retentionPin' | 'retentionHoldBytes'>,
+  { log, hasRoom }: { readonly log: Pick<Log, 'sizeOf'>; readonly hasRoom: () => boolean },
 ): (partitionId: number) => number {
   return (partitionId) => {
-    const pinned = tables.retentionPin(partitionId);
+    const pinned = hasRoom() ? tables.retentionPin(partitionId) : undefined;
     if (pinned === undefined || log.sizeOf(partitionId) > tables.retentionHoldBytes(partitionId))
       return Infinity;
     return pinned;

@@ -211,7 +211,7 @@ function maintain(node: Node, { opened, store, tables, configs }: Maintained): v
     ...node,
     store,
     policy: retentionPolicy(opened.directory, configs),
-    pin: retentionPin(tables, opened.log),
+    pin: retentionPin(tables, opened),
   });
   node.lifecycle.add('maintenance', maintenance);
 }

@@ -149,6 +149,7 @@ export class World {
       }),
       pin: () => Infinity,
       onMoved: (partitions) => node.log.logStartsMoved(partitions),
+      hasRoom: () => true,
       retireFiles: async (keys) => {
         life.check();
         await node.host.sequencer.retireFiles(keys);

@@ -15,6 +15,13 @@ export interface DiskSpaceOptions {
   readonly release: () => void;
 }
 
+/** From this much free space on Produce is taken again, after it was refused; below it, what can wait waits. */
+export function roomyBytes(
+  limits: Pick<DiskSpaceOptions, 'reserveBytes' | 'ballastBytes'>,
+): number {
+  return limits.reserveBytes * 1.25 + limits.ballastBytes;
+}
+
 const BALLAST = 'ballast';
 const CHECK_EVERY_MS = 1_000;
 const CHUNK = new Uint8Array(1024 * 1024);
@@ -53,11 +60,11 @@ export class DiskSpace {
   }
 
   #look(): void {
-    const { disk, reserveBytes, ballastBytes } = this.#options;
+    const { disk, reserveBytes } = this.#options;
     const free = disk.freeBytes();
     if (this.#low) {
       // Some way above the mark, or the state would flap with every retention run.
-      if (free < reserveBytes * 1.25 + ballastBytes) return;
+      if (free < roomyBytes(this.#options)) return;
       this.#low = false;
       this.#fill();
       return;

@@ -37,6 +37,7 @@ function start(more: Partial<MaintenanceOptions> = {}): void {
     pin: () => Infinity,
     onMoved: () => {},
     retireFiles: (keys) => log.host.sequencer.retireFiles(keys),
+    hasRoom: () => true,
     ...more,
   });
 }
@@ -97,6 +98,22 @@ test('compaction waits while producers press', async () => {
   }
   expect(await streams()).toBe(0);
   await settle(async () => (await streams()) === 1, 1_000);
+});
+
+test('compaction waits while the disk is nearly full', async () => {
+  let asked = 0;
+  let room = false;
+  start({
+    hasRoom: () => {
+      asked += 1;
+      return room;
+    },
+  });
+  await scatter();
+  await settle(async () => asked > 3, 5_000);
+  expect(await streams()).toBe(0);
+  room = true;
+  await settle(async () => (await streams()) > 0, 5_000);
 });
 
 test('a job that fails is tried again, and the others go on', async () => {

@@ -37,6 +37,8 @@ export interface MaintenanceOptions {
   /** The front takes over new log starts and sizes. */
   readonly onMoved: (partitions: readonly PartitionLog[]) => void;
   readonly retireFiles: (keys: readonly string[]) => Promise<void>;
+  /** False when the local disk is about to be full: then nothing is written that can wait. */
+  readonly hasRoom: () => boolean;
 }
 
 interface Job {
@@ -112,7 +114,8 @@ export class Maintenance implements Component {
 
   /** Compacts one object's worth; at once again if the rate allows. */
   async #compact(): Promise<number | undefined> {
-    if (this.#isBusy()) return undefined;
+    // A rewrite frees space only after its sources' grace: until then it takes as much again.
+    if (this.#isBusy() || !this.#options.hasRoom()) return undefined;
     const bytes = await this.#compactor.step();
     if (bytes === 0) return undefined;
     return (bytes / this.#options.settings['log.compact.rate.bytes']) * 1_000;

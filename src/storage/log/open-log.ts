@@ -12,6 +12,8 @@ import type { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { claimCluster, newClusterId } from '../cluster.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
 import { type ByteSource, objectSource } from './byte-source.ts';
+import { nodeDisk } from './disk.ts';
+import { roomyBytes } from './disk-space.ts';
 import type { FrontLog } from './front-log.ts';
 import { type LogSettings, localRoot, openFront, sequencerSettings } from './open-front.ts';
 import type { LogReader } from './reader.ts';
@@ -48,6 +50,8 @@ export interface OpenedLog extends Component {
   connectMetadata(): MessagePort;
   /** The collector's last step for local files. */
   retireFiles(keys: readonly string[]): Promise<void>;
+  /** False when the disk of a local store is so full that Produce is about to be refused. */
+  hasRoom(): boolean;
   /** Flushes what was admitted, checkpoints, frees the data directory. */
   stop(): Promise<void>;
 }
@@ -115,6 +119,9 @@ async function assemble(options: OpenLogOptions, parts: Parts): Promise<OpenedLo
     source,
     connectMetadata: () => client.connect(),
     retireFiles: (keys) => client.retireFiles(keys),
+    hasRoom: () =>
+      root === undefined ||
+      nodeDisk(root).freeBytes() >= roomyBytes(sequencerSettings(settings, clusterId)),
     async stop() {
       await front.log.stop();
       await thread?.stop();

@@ -46,7 +46,7 @@ export const logSettings = {
   'log.disk.reserve.bytes': long({
     default: 256 * MIB,
     min: 0,
-    doc: 'Below this much free disk Produce is refused, so that reads, deletes and retention go on.',
+    doc: 'Below this much free disk Produce is refused, so that reads, deletes and retention go on. Somewhat above it compaction waits already, and tables no longer hold retention back.',
   }),
   'log.disk.ballast.bytes': long({
     default: 16 * MIB,
