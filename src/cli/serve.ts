@@ -33,7 +33,6 @@ import { probeKey, warehousePrefix } from '../storage/paths.ts';
 import { startTableTopics, type TableTopics } from '../table-topic/index.ts';
 import { formatAddress } from './address.ts';
 import { portError, startHttp } from './http.ts';
-import { startLogMaintenance } from './log-maintenance.ts';
 import { operatorApp } from './operator.ts';
 import type { ServeOptions } from './options.ts';
 import { retentionPin, retentionPolicy } from './retention.ts';
@@ -96,7 +95,6 @@ async function start(node: Node): Promise<Floe> {
     'log',
     await openLog({ ...node, dataDir: options.dataDir, store, logLevel: settings['log.level'] }),
   );
-  lifecycle.add('log maintenance', startLogMaintenance({ ...node, opened, store }));
   const registry = new SchemaRegistry(opened.metadata.registry, settings);
   const schemas = registrySource(registry);
   const warehouse = new Warehouse(store, warehousePrefix(opened.clusterId));
