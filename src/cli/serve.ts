@@ -1,6 +1,5 @@
 // The composition root: the one place where real clock, stores, threads and servers meet. Parts start in the order
 // of their dependencies and stop in reverse, so that what was admitted is flushed after the sockets are closed.
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type FastifyInstance, fastify } from 'fastify';
@@ -21,6 +20,7 @@ import {
   SchemaRegistry,
   type SchemaSource,
 } from '../schema-registry/index.ts';
+import { makeDataDir } from '../storage/log/data-dir-lock.ts';
 import { maintainLog } from '../storage/log/maintenance.ts';
 import { type OpenedLog, openLog } from '../storage/log/open-log.ts';
 import {
@@ -157,7 +157,7 @@ function startTables(node: Node, { opened, store, catalog, schemas }: Parts): Ta
 async function openStore(node: Node): Promise<ObjectStore> {
   const { options, settings, ids } = node;
   try {
-    mkdirSync(options.dataDir, { recursive: true });
+    makeDataDir(options.dataDir);
   } catch (caught) {
     throw FloeError.from(caught, `--data-dir ${options.dataDir}`);
   }

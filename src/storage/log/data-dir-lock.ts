@@ -1,8 +1,8 @@
 // Who may write in a data directory: one process, by a SQLite lock on a file of its own. The lock is the operating
 // system's, so a process that was killed holds none.
 
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { FloeError } from '../../base/error.ts';
 
@@ -10,9 +10,21 @@ export interface DataDirLock {
   release(): void;
 }
 
+/** Makes the directory, durably: a crash may not forget what acknowledged records lie in. @throws the system's error. */
+export function makeDataDir(dataDir: string): void {
+  const path = resolve(dataDir);
+  const first = mkdirSync(path, { recursive: true });
+  if (first === undefined) return;
+  for (let made = path; made.length >= first.length; made = dirname(made)) {
+    const parent = openSync(dirname(made), 'r');
+    fsyncSync(parent);
+    closeSync(parent);
+  }
+}
+
 /** @throws FloeError `conflict` when another process holds the directory. */
 export function lockDataDir(dataDir: string): DataDirLock {
-  mkdirSync(dataDir, { recursive: true });
+  makeDataDir(dataDir);
   const db = new DatabaseSync(join(dataDir, 'lock'));
   try {
     db.exec('PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');

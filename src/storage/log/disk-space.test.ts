@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ManualClock } from '../../base/clock.ts';
 import { silentLogger } from '../../base/log.ts';
 import { type Disk, nodeDisk } from './disk.ts';
@@ -78,8 +78,11 @@ test('files are recycled under a new number, and a missing one is made for its i
   files.retire(first.key);
   expect(files.names()).toEqual([]);
   files = wal();
+  const synced = vi.spyOn(disk, 'syncDirectory');
   const second = files.current();
   expect(second.number).toBe(2);
+  // Both directories of the rename that took it into use again.
+  expect(synced.mock.calls.flat().sort()).toEqual(['c/file', 'c/free']);
   expect(readFileSync(join(root, second.key)).length).toBe(5_010);
   files.retire(second.key);
   expect(files.names()).toEqual([second.key]);

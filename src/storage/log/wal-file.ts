@@ -190,6 +190,8 @@ export class WalFiles {
     if (recycled !== undefined) this.#disk.rename(recycled, key);
     const file = this.#disk.open(key, recycled === undefined ? 'create' : 'existing');
     this.#disk.syncDirectory(this.#directory);
+    // Both ends of a rename: under its old name, too, the file would be taken for new use while it holds records.
+    if (recycled !== undefined) this.#disk.syncDirectory(this.#freeDirectory);
     return { key, number, file, position: 0, size: file.size() };
   }
 

@@ -41,7 +41,7 @@ export class LocalObjectStore implements ObjectStore {
   static async open(root: string, { clock, ids }: { clock: Clock; ids: IdSource }) {
     const store = new LocalObjectStore(root, ids);
     const temporary = join(root, RESERVED_SEGMENT);
-    await fs.mkdir(temporary, { recursive: true });
+    await store.#makeFolder(temporary);
     for (const name of await fs.readdir(temporary)) {
       const path = join(temporary, name);
       const found = await fs.stat(path).catch(() => undefined);
