@@ -1,4 +1,5 @@
 // Compares what clients were told with what the log holds, once faults have ended: the invariants by name.
+import { entriesOf, openIndex } from '../../src/metadata/packed-index.ts';
 import type { SentBatch, Workload } from './workload.ts';
 import type { World } from './world.ts';
 
@@ -37,6 +38,27 @@ async function checkMetadata(world: World, partitionId: number, end: number): Pr
     throw new Error(
       `L4: partition ${partitionId} ends at ${end}, in the metadata at ${stored?.highWatermark}`,
     );
+  const { sizeBytes, indexedBytes } = await sizes(world, partitionId);
+  if (sizeBytes !== indexedBytes)
+    throw new Error(
+      `L1: partition ${partitionId} counts ${sizeBytes} bytes and has ${indexedBytes}: retention by size would err`,
+    );
+}
+
+/** What a partition is said to hold, and what its indexes add up to: asked in one turn, as one state. */
+async function sizes({ metadata }: World, partitionId: number) {
+  const [partitions, entries, flushes] = await Promise.all([
+    metadata.log.partitions([partitionId]),
+    metadata.log.entriesFrom(partitionId, 0, 1_000_000),
+    metadata.log.flushesAfter(0, 1_000_000),
+  ]);
+  let indexedBytes = entries.reduce((sum, { bytes }) => sum + bytes, 0);
+  for (const flush of flushes) {
+    const index = openIndex(flush.index);
+    const [start, end] = entriesOf(index, partitionId);
+    for (let n = start; n < end; n += 1) indexedBytes += index.lengths[n]!;
+  }
+  return { sizeBytes: partitions[0]!.sizeBytes, indexedBytes };
 }
 
 function checkBatch(batch: SentBatch, places: readonly string[], logStartOffset: number): void {
