@@ -197,6 +197,8 @@ test('objects of single flushes become one stream object', async () => {
   expect(before.map((batches) => batches.length)).toEqual([10, 10, 10, 10]);
   expect(await untilDone(compactor({ store, source }))).toBe(1);
   await expectSizes(partitions);
+  // The order of changes of a key across partitions goes by it (K1).
+  expect((await log.metadata.log.entriesFrom(partitions[0]!, 0, 10))[0]!.commitNumber).toBe(10);
   const fresh = log.openReader(source);
   await loadRecent(fresh, log.metadata);
   for (const reader of [log.reader, fresh]) {
