@@ -178,6 +178,34 @@ test('damage does not spread: a step over a bad batch fails and swaps nothing', 
   for (const partitionId of partitions) expect(await log.readAll(partitionId)).toHaveLength(20);
 });
 
+test('a damaged object is left alone, and the others are rewritten', async () => {
+  const partitions = await log.createTopic(50);
+  const keys = new Set<string>();
+  for (let n = 0; n < 40; n += 1) {
+    const appends = partitions.map((partitionId) => ({
+      partitionId,
+      records: [{ value: 'x'.repeat(100) }],
+    }));
+    keys.add((await log.append(appends)).objectKey);
+    if (n % 20 === 19) await log.seal();
+  }
+  const [bad] = keys;
+  const source: ByteSource = {
+    async read(object, reads, options) {
+      await log.source.read(object, reads, options);
+      if (object.key === bad) for (const { into } of reads) into[100]! ^= 1;
+    },
+  };
+  const subject = compactor({ source, limits: { ...limits, objectBytes: 100 * KIB } });
+  await expect(subject.step()).rejects.toMatchObject({ code: 'corrupt' });
+  expect(await untilDone(subject)).toBeGreaterThan(0);
+  const left = new Set<string>();
+  for (const partitionId of partitions)
+    for (const { objectKey } of await log.metadata.log.entriesFrom(partitionId, 0, 10))
+      left.add(objectKey);
+  expect([...keys].filter((key) => left.has(key))).toEqual([bad]);
+});
+
 test('objects of single flushes become one stream object', async () => {
   const partitions = await log.createTopic(4);
   const store = new MemoryObjectStore(log.clock);

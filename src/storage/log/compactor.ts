@@ -62,6 +62,10 @@ export class Compactor {
   /** What is left of sealed objects, as of the last look. */
   readonly #uses = new Map<number, ObjectUse>();
   readonly #settled = new Set<number>();
+  /** Objects whose rewriting failed for what they hold: left alone until a restart. */
+  readonly #damaged = new Set<number>();
+  /** The same of unsealed objects, which are taken in order only: every other step leaves them out. */
+  #openDamaged = false;
   #seen = new Set<number>();
   #after = 0;
   #job: CompactionJob | undefined;
@@ -72,26 +76,58 @@ export class Compactor {
     this.#tag = clusterTag(options.clusterId);
   }
 
-  /** Does one object's worth of work. @returns bytes written, 0 when there was nothing to do. */
+  /**
+   * Does one object's worth of work. @returns bytes written, 0 when there was nothing to do.
+   * @throws FloeError; after `corrupt` and `not-found` the next step leaves alone what failed, so that one damaged
+   * object doesn't keep all others from being rewritten.
+   */
   async step(): Promise<number> {
     await this.#look();
-    const open = await this.#openWork();
-    if (open !== undefined) return this.#rewrite(open);
+    const skipOpen = this.#openDamaged;
+    this.#openDamaged = false;
+    const open = skipOpen ? undefined : await this.#openWork();
+    if (open !== undefined) {
+      return this.#orLeave(this.#rewrite(open), () => {
+        this.#openDamaged = true;
+      });
+    }
     this.#job ??= this.#choose();
     if (this.#job === undefined) {
       this.#buffer = new Uint8Array(0);
       return 0;
     }
-    const work = await this.#sealedWork(this.#job);
-    if (work === undefined) {
-      this.#forgetJob(this.#job);
-      return this.step();
+    const job = this.#job;
+    const done = await this.#orLeave(this.#rewriteSealed(job), () => {
+      for (const objectId of job.objectIds) this.#damaged.add(objectId);
+      this.#forgetJob(job);
+    });
+    return done ?? this.step();
+  }
+
+  async #orLeave<T>(work: Promise<T>, leave: () => void): Promise<T> {
+    try {
+      return await work;
+    } catch (caught) {
+      if (isFloeError(caught, 'corrupt', 'not-found')) {
+        this.#options.logger.error({ error: caught.message }, 'damaged log object, not rewritten');
+        leave();
+      }
+      throw caught;
     }
-    return this.#rewrite(work);
+  }
+
+  /** Undefined when the job had nothing left. */
+  async #rewriteSealed(job: CompactionJob): Promise<number | undefined> {
+    const work = await this.#sealedWork(job);
+    if (work !== undefined) return this.#rewrite(work);
+    this.#forgetJob(job);
+    return undefined;
   }
 
   #choose(): CompactionJob | undefined {
-    const uses = [...this.#uses.values()].sort((a, b) => a.object.objectId - b.object.objectId);
+    const uses = [...this.#uses.values()]
+      .filter(({ object }) => !this.#damaged.has(object.objectId))
+      .sort((a, b) => a.object.objectId - b.object.objectId);
     const { clock, limits } = this.#options;
     return chooseJob(uses, clock.now(), { limits, settled: this.#settled });
   }
@@ -112,11 +148,8 @@ export class Compactor {
       const round = found.length < LOOK_AT_ONCE;
       this.#after = round ? 0 : found.at(-1)!.object.objectId;
       if (!round) return;
-      for (const known of [this.#uses.keys(), this.#settled.keys()].flatMap((ids) => [...ids])) {
-        if (this.#seen.has(known)) continue;
-        this.#uses.delete(known);
-        this.#settled.delete(known);
-      }
+      for (const known of [this.#uses, this.#settled, this.#damaged])
+        for (const objectId of known.keys()) if (!this.#seen.has(objectId)) known.delete(objectId);
       this.#seen = new Set();
       return;
     }
