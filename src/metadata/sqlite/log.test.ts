@@ -170,3 +170,17 @@ test('producer state expires with idleness, and only then may a sequence start a
   const [old] = await metadata.log.commit([send(5, 3000 + 2 * day)]);
   expect(old!.errorCodes[0]).toBe(0);
 });
+
+test('producer state survives DeleteRecords and retention', async () => {
+  const [a] = (await partitions(1)) as [number];
+  const { producerId } = await metadata.producers.initProducerId(1000);
+  const send = (sequence: number) => flush([{ partitionId: a, producerId, sequence }]);
+  await metadata.log.commit([send(0)]);
+  await metadata.log.deleteRecords(a, -1);
+  await metadata.log.moveLogStarts([{ partitionId: a, logStartOffset: 1, freedBytes: 0 }]);
+  reopen();
+  const [again, next, hole] = await metadata.log.commit([send(0), send(1), send(9)]);
+  expect([again!.duplicates[0], again!.baseOffsets[0]]).toEqual([1, 0]);
+  expect([next!.errorCodes[0], next!.baseOffsets[0]]).toEqual([0, 1]);
+  expect(hole!.errorCodes[0]).toBe(45);
+});
