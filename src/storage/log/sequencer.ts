@@ -59,6 +59,8 @@ export class Sequencer implements SequencerPort {
   #fileIndex: FileIndex | undefined;
   /** True from the moment a commit may refer to what was just written. */
   #committing = false;
+  /** Files of commits that failed. */
+  readonly #doubtful: string[] = [];
   #commits = 0;
 
   constructor(options: SequencerOptions) {
@@ -156,6 +158,7 @@ export class Sequencer implements SequencerPort {
       }),
     );
     this.#commits += 1;
+    for (const key of this.#doubtful.splice(0)) this.#options.wal?.remove(key);
     for (const [n, flush] of committed.entries()) this.#answer(durable[n]!, flush, nowMs);
   }
 
@@ -216,11 +219,14 @@ export class Sequencer implements SequencerPort {
     });
   }
 
-  /** Gives the current file up; what was committed in it is sealed. */
+  /** Gives the current file up; what was committed in it is sealed, one in which nothing was must not stay. */
   #abandon(caught: unknown): void {
-    // A commit that failed may yet be found committed after a crash: its bytes stay.
-    const unused = this.#fileIndex === undefined && !this.#committing;
-    this.#options.wal?.abandon(caught, unused);
+    const key = this.#options.wal?.abandon(caught);
+    if (key !== undefined && this.#fileIndex === undefined) {
+      // A commit that failed may yet be found done after a crash, until the next one has taken its place.
+      if (this.#committing) this.#doubtful.push(key);
+      else this.#options.wal!.remove(key);
+    }
     this.#sealFile();
   }
 

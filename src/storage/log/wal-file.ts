@@ -110,17 +110,22 @@ export class WalFiles {
   }
 
   /**
-   * Gives the current file up after a failed write, sync or commit; what was committed in it stays. With `remove`, when
-   * nothing can have been, the file goes, and isn't used anew: on a disk that fails or is full many would pile up.
+   * Gives the current file up after a failed write, sync or commit; what was committed in it stays.
+   * @returns its key, if there was one.
    */
-  abandon(reason: unknown, remove: boolean): void {
+  abandon(reason: unknown): string | undefined {
     const current = this.#current;
-    if (current === undefined) return;
+    if (current === undefined) return undefined;
     this.#current = undefined;
     const error = reason instanceof Error ? reason.message : String(reason);
     this.#options.logger.warn({ file: current.key, error }, 'write-ahead file abandoned');
     quietly(() => current.file.close());
-    if (remove) quietly(() => this.#disk.unlink(current.key));
+    return current.key;
+  }
+
+  /** Removes an abandoned file in which nothing was committed. It isn't used anew: its disk may be at fault. */
+  remove(key: string): void {
+    quietly(() => this.#disk.unlink(key));
   }
 
   /** Takes no more flushes into the current file; the next one opens another. */
