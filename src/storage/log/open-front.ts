@@ -124,6 +124,7 @@ export function sequencerSettings(settings: LogSettings, clusterId: string): Seq
     fileBytes: settings['log.wal.file.bytes'],
     extendBytes: settings['log.wal.extend.bytes'],
     recycleFiles: settings['log.wal.recycle.files'],
+    directIo: settings['log.direct.io'],
     reserveBytes: settings['log.disk.reserve.bytes'],
     ballastBytes: settings['log.disk.ballast.bytes'],
     producerExpirationMs: settings['producer.id.expiration.ms'],

@@ -107,7 +107,14 @@ async function assemble(options: OpenLogOptions, parts: Parts): Promise<OpenedLo
     slabs: slabs.shared,
     ...(root === undefined ? {} : { walRoot: root }),
   });
-  const thread = root === undefined ? undefined : startReaderThread({ files: root, objects: root });
+  const thread =
+    root === undefined
+      ? undefined
+      : startReaderThread({
+          files: root,
+          objects: root,
+          direct: settings['log.direct.io'],
+        });
   const source = thread?.source ?? objectSource(store);
   const local = root !== undefined;
   const front = await openFront({ ...options, ...parts, sequencer: client, slabs, source, local });

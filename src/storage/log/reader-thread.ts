@@ -37,23 +37,33 @@ type ReadReply = { readonly id: number; readonly error?: ErrorShape };
 export interface ReaderRoots {
   readonly files: string;
   readonly objects: string;
+  /** Past the page cache, as the files were written. */
+  readonly direct: boolean;
 }
 
 const PURPOSES: readonly ReadPurpose[] = ['consumer', 'table', 'maintenance'];
+
+export interface ReaderDisks {
+  readonly files: Disk;
+  readonly objects: Disk;
+  readonly direct?: boolean;
+}
 
 /** The worker's side: a plain object behind a port. */
 export class ReaderWorker {
   readonly #port: MessagePort;
   readonly #files: Disk;
   readonly #objects: Disk;
+  readonly #direct: boolean;
   readonly #open = new Map<string, DiskFile>();
   readonly #queues: Record<ReadPurpose, ReadCall[]> = { consumer: [], table: [], maintenance: [] };
   #scheduled = false;
 
-  constructor(port: MessagePort, disks: { readonly files: Disk; readonly objects: Disk }) {
+  constructor(port: MessagePort, disks: ReaderDisks) {
     this.#port = port;
     this.#files = disks.files;
     this.#objects = disks.objects;
+    this.#direct = disks.direct ?? false;
     port.on('message', (message: readonly ReadCall[] | ForgetCall) => {
       if ('forget' in message) for (const key of message.forget) this.#close(key);
       else this.#take(message);
@@ -105,7 +115,7 @@ export class ReaderWorker {
   #file(key: string): DiskFile {
     let file = this.#open.get(key);
     if (file === undefined) {
-      file = (isFileKey(key) ? this.#files : this.#objects).open(key, 'existing');
+      file = (isFileKey(key) ? this.#files : this.#objects).open(key, 'existing', this.#direct);
       if (this.#open.size >= MAX_OPEN_FILES) this.#close(this.#open.keys().next().value!);
     }
     // Set again: insertion order is order of use.
@@ -214,6 +224,7 @@ if (!isMainThread && parentPort !== null) {
     new ReaderWorker(parentPort, {
       files: nodeDisk(roots.files),
       objects: nodeDisk(roots.objects),
+      direct: roots.direct,
     });
   }
 }

@@ -270,7 +270,7 @@ test('a reader thread reads the same, and ends', async () => {
   for (let n = 0; n < 20; n += 1)
     await log.append([{ partitionId: a, records: records(3, 'x'.repeat(5_000)) }]);
   const expected = await log.readAll(a);
-  const thread = startReaderThread({ files: log.root, objects: log.root });
+  const thread = startReaderThread({ files: log.root, objects: log.root, direct: true });
   const reader = log.openReader(thread.source);
   await loadRecent(reader, log.metadata);
   expect(await log.readAll(a, { reader })).toEqual(expected);

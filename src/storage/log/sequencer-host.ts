@@ -18,6 +18,7 @@ export interface SequencerSettings {
   readonly fileBytes: number;
   readonly extendBytes: number;
   readonly recycleFiles: number;
+  readonly directIo: boolean;
   readonly reserveBytes: number;
   readonly ballastBytes: number;
   readonly producerExpirationMs: number;
@@ -74,6 +75,7 @@ function startLocal(options: SequencerHostOptions, disk: Disk) {
     fileBytes,
     extendBytes,
     recycleFiles,
+    direct: settings.directIo,
     firstNumber,
     logger,
   });

@@ -73,6 +73,7 @@ export class TestLog {
         fileBytes: options.fileBytes ?? 1024 * 1024,
         extendBytes: 64 * 1024,
         recycleFiles: 1,
+        directIo: true,
         reserveBytes: 0,
         ballastBytes: 0,
         producerExpirationMs: 86_400_000,

@@ -5,7 +5,7 @@
 import { assert } from '../../base/assert.ts';
 import type { Logger } from '../../base/log.ts';
 import { clusterPrefix, fileKey, filePrefix, parseKey } from '../paths.ts';
-import type { Disk, DiskFile } from './disk.ts';
+import { type Disk, type DiskFile, PAGE_BYTES } from './disk.ts';
 import type { FlushLayout } from './layout.ts';
 
 export interface WalOptions {
@@ -14,6 +14,8 @@ export interface WalOptions {
   readonly fileBytes: number;
   readonly extendBytes: number;
   readonly recycleFiles: number;
+  /** Past the page cache. */
+  readonly direct: boolean;
   /** Numbers below this have been used. */
   readonly firstNumber: number;
   readonly logger: Logger;
@@ -30,7 +32,6 @@ interface CurrentFile {
   size: number;
 }
 
-const PAGE = 4096;
 const ZEROS = new Uint8Array(1024 * 1024);
 
 export class WalFiles {
@@ -94,12 +95,12 @@ export class WalFiles {
     assert(current !== undefined, 'a file is open when a flush is written');
     const end = current.position + bytes;
     this.#extend(current, end, bytes);
-    // The rest of the page goes along as zeros: without it the kernel would first read that page of a recycled file.
-    const padding = (PAGE - (end % PAGE)) % PAGE;
+    // Flushes begin at pages, as direct I/O asks; a page is never written again once it was acknowledged.
+    const padding = (PAGE_BYTES - (end % PAGE_BYTES)) % PAGE_BYTES;
     const padded = padding === 0 ? parts : [...parts, ZEROS.subarray(0, padding)];
     current.file.pwritev(padded, current.position);
-    current.position = end;
-    current.size = Math.max(current.size, end + padding);
+    current.position = end + padding;
+    current.size = Math.max(current.size, current.position);
   }
 
   /** Makes all written flushes durable. @throws the system's error: then abandon the file. */
@@ -193,7 +194,8 @@ export class WalFiles {
     const key = fileKey(this.#options.clusterId, number);
     const recycled = this.#free.pop();
     if (recycled !== undefined) this.#disk.rename(recycled, key);
-    const file = this.#disk.open(key, recycled === undefined ? 'create' : 'existing');
+    const mode = recycled === undefined ? 'create' : 'existing';
+    const file = this.#disk.open(key, mode, this.#options.direct);
     this.#disk.syncDirectory(this.#directory);
     // Both ends of a rename: under its old name, too, the file would be taken for new use while it holds records.
     if (recycled !== undefined) this.#disk.syncDirectory(this.#freeDirectory);
@@ -204,7 +206,7 @@ export class WalFiles {
   #extend(current: CurrentFile, end: number, bytes: number): void {
     const { extendBytes } = this.#options;
     if (end <= current.size || bytes >= extendBytes / 4) return;
-    const from = Math.ceil(end / PAGE) * PAGE;
+    const from = Math.ceil(end / PAGE_BYTES) * PAGE_BYTES;
     const zeros: Uint8Array[] = [];
     for (let left = extendBytes; left > 0; left -= ZEROS.length)
       zeros.push(ZEROS.subarray(0, Math.min(left, ZEROS.length)));
