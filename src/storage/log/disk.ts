@@ -4,6 +4,7 @@
 import * as fs from 'node:fs';
 import { dirname, join } from 'node:path';
 import { assert } from '../../base/assert.ts';
+import { asBuffer } from '../../protocol/bytes.ts';
 
 export interface DiskFile {
   /** Writes all parts end to end at `position`. @throws the system's error; some bytes may have been written. */
@@ -91,11 +92,11 @@ declare const WebAssembly: {
   readonly Memory: new (size: { initial: number }) => { readonly buffer: ArrayBuffer };
 };
 
-let stagingMemory: Uint8Array | undefined;
+let stagingMemory: Buffer | undefined;
 
 /** Page-aligned memory of this thread. Buffers and typed arrays promise no alignment; WebAssembly memory has it. */
-function staging(): Uint8Array {
-  stagingMemory ??= new Uint8Array(
+function staging(): Buffer {
+  stagingMemory ??= Buffer.from(
     new WebAssembly.Memory({ initial: STAGING_BYTES / WASM_PAGE_BYTES }).buffer,
   );
   return stagingMemory;
@@ -113,7 +114,8 @@ class DirectDiskFile extends NodeDiskFile {
     for (const part of parts) {
       for (let at = 0; at < part.length; ) {
         const length = Math.min(part.length - at, into.length - filled);
-        into.set(part.subarray(at, at + length), filled);
+        // Buffer.copy is memmove; Uint8Array.set takes ten times as long for shared memory that isn't aligned.
+        asBuffer(part).copy(into, filled, at, at + length);
         at += length;
         filled += length;
         if (filled < into.length) continue;
@@ -142,7 +144,7 @@ class DirectDiskFile extends NodeDiskFile {
       const got = fs.readSync(this.fd, stage, 0, length, position + read - skip) - skip;
       if (got <= 0) break;
       const useful = Math.min(got, into.length - read);
-      into.set(stage.subarray(skip, skip + useful), read);
+      stage.copy(into, read, skip, skip + useful);
       read += useful;
       if (got < length - skip) break;
     }
