@@ -40,7 +40,7 @@ export const readSettings = {
     doc: 'Neighbours this close are read together: skipping costs more than reading the gap.',
   }),
   'log.read.ahead.bytes': long({
-    default: 1 * MIB,
+    default: 2 * MIB,
     min: 0,
     max: 256 * MIB,
     doc: 'How many bytes of blocks are loaded ahead of a sequential reader; partitions that lie mixed share them. 0: none. Times the partitions of a fetch it must fit log.read.cache.bytes, or blocks are read again and again.',
