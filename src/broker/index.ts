@@ -24,6 +24,7 @@ import type { BrokerServices, Endpoint } from './services.ts';
 import type { BrokerSettings } from './settings.ts';
 import { type TopicConfigExtension, TopicConfigs } from './topic-configs.ts';
 
+export type { ShownSetting } from './broker-config.ts';
 export type { AnyHandler, Handler } from './handler.ts';
 export type { BoundListener, ListenerOptions } from './server.ts';
 export { type BrokerSettings, brokerSettings, defaultRetentionMs } from './settings.ts';

@@ -9,9 +9,9 @@ import { Lifecycle } from '../base/lifecycle.ts';
 import { createLogger, type Logger } from '../base/log.ts';
 import { PrometheusMetrics } from '../base/metrics.ts';
 import { systemIds, systemPrng } from '../base/prng.ts';
-import { resolveSettings, type Values } from '../base/settings.ts';
+import { resolveSettings, type Settings, type Values } from '../base/settings.ts';
 import { GroupCoordinator, groupHandlers } from '../broker/groups/index.ts';
-import { type Broker, startBroker, type TopicConfigs } from '../broker/index.ts';
+import { type Broker, type ShownSetting, startBroker, type TopicConfigs } from '../broker/index.ts';
 import { createCatalogServer, EmbeddedCatalog, Warehouse } from '../catalog/index.ts';
 import {
   registryRoutes,
@@ -36,7 +36,7 @@ import { portError, startHttp } from './http.ts';
 import { operatorApp } from './operator.ts';
 import type { ServeOptions } from './options.ts';
 import { retentionPin, retentionPolicy } from './retention.ts';
-import { serverSettings } from './settings.ts';
+import { serverSettings, settingsByArea } from './settings.ts';
 import { tableTopicConfigs } from './table-configs.ts';
 
 export interface Floe {
@@ -188,12 +188,25 @@ async function startKafka(node: Node, { opened, store, schemas }: Parts): Promis
         nodeId: settings['node.id'],
         logDirectory: store.uri,
         topicConfigExtensions: [tableTopicConfigs({ directory, schemas })],
+        otherSettings: otherSettings(settings),
         handlers: () => groupHandlers(groups),
       }),
     );
   } catch (caught) {
     throw portError('--kafka', options.kafka, caught);
   }
+}
+
+/** What DescribeConfigs shows of the parts beside the broker. */
+function otherSettings(settings: ServerSettings): ShownSetting[] {
+  const { Broker: _, ...others } = settingsByArea;
+  return Object.values(others).flatMap((area: Settings) =>
+    Object.entries(area).map(([name, setting]) => ({
+      name,
+      setting,
+      value: setting.format(settings[name as keyof ServerSettings]),
+    })),
+  );
 }
 
 interface Maintained {
