@@ -398,6 +398,3 @@ export const tableSettings = {
 } as const satisfies Settings;
 
 export type TableSettings = Values<typeof tableSettings>;
-
-/** Re-exported for callers that show a column. */
-export type { ColumnPath, PartitionExpression };
