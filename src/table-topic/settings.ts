@@ -16,7 +16,6 @@ import {
   type Values,
 } from '../base/settings.ts';
 import {
-  type ColumnPath,
   formatPartitionBy,
   type PartitionExpression,
   parsePartitionBy,
