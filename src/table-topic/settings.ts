@@ -15,11 +15,7 @@ import {
   text,
   type Values,
 } from '../base/settings.ts';
-import {
-  formatPartitionBy,
-  type PartitionExpression,
-  parsePartitionBy,
-} from './column-list.ts';
+import { formatPartitionBy, type PartitionExpression, parsePartitionBy } from './column-list.ts';
 
 export const SYSTEM_COLUMNS = ['partition', 'offset', 'timestamp', 'key', 'headers'] as const;
 export type SystemColumn = (typeof SYSTEM_COLUMNS)[number];
