@@ -148,13 +148,13 @@ async function ask(http: string, question: string, query: string): Promise<void>
   const started = performance.now();
   const response = await call({ server: http, path: '/v1/sql', method: 'POST', body: { query } });
   const answer = (await response.json()) as {
-    columns: (string | { name: string })[];
+    columns: { name: string }[];
     rows: unknown[][];
   };
   const tookMs = performance.now() - started;
   say(`${question}  (${Math.round(tookMs)} ms)`);
   say(`  ${query}`);
-  const names = answer.columns.map((column) => (typeof column === 'string' ? column : column.name));
+  const names = answer.columns.map((column) => column.name);
   say(textTable(names, answer.rows).replace(/^/gm, '  ').trimEnd());
   say('');
 }

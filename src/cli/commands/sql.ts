@@ -40,8 +40,11 @@ async function runSql(query: string, { server, format }: SqlOptions): Promise<vo
     if (format === 'json') process.stdout.write('\n');
     return;
   }
-  const { columns, rows } = (await response.json()) as { columns: Column[]; rows: unknown[][] };
-  const names = columns.map((column) => (typeof column === 'string' ? column : column.name));
+  const { columns, rows } = (await response.json()) as {
+    columns: { name: string }[];
+    rows: unknown[][];
+  };
+  const names = columns.map((column) => column.name);
   process.stdout.write(
     textTable(
       names,
@@ -50,8 +53,6 @@ async function runSql(query: string, { server, format }: SqlOptions): Promise<vo
   );
   process.stdout.write(`(${rows.length} ${rows.length === 1 ? 'row' : 'rows'})\n`);
 }
-
-type Column = string | { readonly name: string };
 
 function cell(value: unknown): unknown {
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : value;
