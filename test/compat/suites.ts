@@ -1,0 +1,66 @@
+// The foreign suites as data: which script, which variant, and the settings their authors assume of a test broker.
+// Not for: running them (run.ts), nor what may fail (allow.txt).
+
+export interface Suite {
+  /** Its script is `<folder>/run.sh`. */
+  readonly folder: string;
+  /** The JSON file its script leaves in the results folder. */
+  readonly result: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Settings of the node beyond {@link SETTINGS}. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** What every suite assumes: several partitions by default, short group timings. */
+export const SETTINGS: Readonly<Record<string, string>> = {
+  'num.partitions': '4',
+  'auto.create.topics.enable': 'true',
+  'group.initial.rebalance.delay.ms': '0',
+  'group.min.session.timeout.ms': '1000',
+  'message.max.bytes': '1048588',
+};
+
+export const SUITES: Readonly<Record<string, Suite>> = {
+  protocol: { folder: 'protocol', result: 'protocol.json' },
+  clients: { folder: 'clients', result: 'clients.json' },
+  // Its transaction test assumes that a topic created on first use has one partition.
+  'node-rdkafka': {
+    folder: 'clients',
+    result: 'clients.json',
+    settings: { 'num.partitions': '1' },
+  },
+  librdkafka: { folder: 'librdkafka', result: 'librdkafka.json', env: { JOBS: '3' } },
+  'librdkafka-consumer': {
+    folder: 'librdkafka',
+    result: 'librdkafka-consumer.json',
+    env: { JOBS: '3', GROUP_PROTOCOL: 'consumer' },
+  },
+  'librdkafka-noautocreate': {
+    folder: 'librdkafka',
+    result: 'librdkafka-noautocreate.json',
+    env: { SCENARIO: 'noautocreate' },
+    settings: { 'auto.create.topics.enable': 'false' },
+  },
+  'franz-go': { folder: 'franz-go', result: 'franz-go.json' },
+  'kafka-tools': { folder: 'kafka-tools', result: 'kafka-tools.json', env: { QUICK: '1' } },
+};
+
+/** A run by its name on the command line: `suite[:test,test]`. */
+export const RUNS: Readonly<Record<'usual' | 'all', readonly string[]>> = {
+  usual: [
+    'protocol',
+    'clients:kafkajs,platformatic,kcat,confluent-kafka,confluent-kafka-javascript',
+    'node-rdkafka:node-rdkafka',
+    'librdkafka',
+  ],
+  all: [
+    'protocol',
+    'clients:kafkajs,platformatic,kcat,confluent-kafka,confluent-kafka-javascript,kafka-python,aiokafka,sarama,kafka-go,chdb',
+    'node-rdkafka:node-rdkafka',
+    'librdkafka',
+    'librdkafka-consumer',
+    'librdkafka-noautocreate',
+    'franz-go',
+    'kafka-tools',
+  ],
+};
