@@ -8,6 +8,8 @@
 // - it is a Produce and the log is congested; other connections go on, so groups don't rebalance meanwhile
 import { AssertionError, assert } from '../base/assert.ts';
 import { FloeError } from '../base/error.ts';
+import { Access } from './auth/access.ts';
+import { ANONYMOUS } from './auth/authorizer.ts';
 import type { BufferPool } from './buffer-pool.ts';
 import { kafkaCodeOf } from './failures.ts';
 import { FrameReceiver } from './frame-receiver.ts';
@@ -56,6 +58,7 @@ export class Connection implements ClientConnection {
   readonly listener: string;
   readonly remoteAddress: string;
   client = { name: '', version: '' };
+  readonly access: Access;
   readonly #options: ConnectionOptions;
   readonly #shared: ConnectionShared;
   readonly #wire: Wire;
@@ -91,6 +94,8 @@ export class Connection implements ClientConnection {
     this.id = options.id;
     this.listener = options.listener;
     this.remoteAddress = wire.remoteAddress;
+    const who = { principal: ANONYMOUS, host: wire.remoteAddress };
+    this.access = new Access(shared.services.authorizer, who);
     this.#lastProgressMs = shared.services.clock.monotonic();
     this.#outbox = new Outbox(wire, () => this.#sentSome());
     this.#receiver = new FrameReceiver({

@@ -3,6 +3,7 @@
 // and in a test. Not for: wire bytes (protocol/), order of replies and back-pressure (connection.ts).
 import type { AnyApi, ReplyOf, RequestOf } from '../protocol/api.ts';
 import type { VersionRange } from '../protocol/versions.ts';
+import type { Access } from './auth/access.ts';
 import type { BrokerServices } from './services.ts';
 
 /** Returned instead of a response when the client expects none (Produce with acks=0). */
@@ -27,6 +28,8 @@ export interface ClientConnection {
   readonly signal: AbortSignal;
   /** Told by ApiVersions v3+ (KIP-511); empty before. */
   client: { readonly name: string; readonly version: string };
+  /** Who the client is (`access.who`) and what it may do; another one after it authenticated. */
+  readonly access: Access;
 }
 
 export interface RequestContext {
@@ -34,6 +37,8 @@ export interface RequestContext {
   readonly clientId: string | null;
   readonly connection: ClientConnection;
   readonly services: BrokerServices;
+  /** What the client may do. Every handler asks it; auth/rules.ts lists what each API asks. */
+  readonly access: Access;
   /**
    * Calls `action` once the last byte of the reply was taken by the kernel, or the connection is gone.
    * For what the reply pins, such as slabs.

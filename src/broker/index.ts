@@ -8,6 +8,7 @@ import type { IdSource, Prng } from '../base/prng.ts';
 import type { Metadata } from '../metadata/metadata.ts';
 import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { Log } from '../storage/log/log.ts';
+import { ALLOW_ALL, type Authorizer } from './auth/authorizer.ts';
 import { BrokerConfig, type ShownSetting } from './broker-config.ts';
 import { BufferPool } from './buffer-pool.ts';
 import { FetchSessions } from './fetch-sessions.ts';
@@ -51,6 +52,8 @@ export interface BrokerOptions {
   readonly otherSettings?: readonly ShownSetting[];
   /** Handlers that need more than the broker's services, e.g. those of groups. */
   readonly handlers?: (services: BrokerServices) => readonly AnyHandler[];
+  /** Unless given, every client may do everything. */
+  readonly authorizer?: Authorizer;
   readonly clock: Clock;
   readonly prng: Prng;
   readonly ids: IdSource;
@@ -150,6 +153,7 @@ async function buildServices(
       logDirectory,
       endpoint: (listener) => endpoints.get(listener)!,
     },
+    authorizer: options.authorizer ?? ALLOW_ALL,
     fetchSessions: new FetchSessions({
       prng,
       slots: () => config.values['max.incremental.fetch.session.cache.slots'],

@@ -6,6 +6,7 @@ import type { IdSource, Prng } from '../base/prng.ts';
 import type { Metadata } from '../metadata/metadata.ts';
 import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { Log } from '../storage/log/log.ts';
+import type { Authorizer } from './auth/authorizer.ts';
 import type { BrokerConfig } from './broker-config.ts';
 import type { FetchSessions } from './fetch-sessions.ts';
 import type { WaitCount } from './fetch-wait.ts';
@@ -35,6 +36,7 @@ export interface BrokerServices {
   readonly config: BrokerConfig;
   readonly topicConfigs: TopicConfigs;
   readonly cluster: ClusterView;
+  readonly authorizer: Authorizer;
   readonly fetchSessions: FetchSessions;
   readonly fetchWaits: WaitCount;
   readonly router: Router;

@@ -1,5 +1,6 @@
 // One request from its start until its reply is out: what its handler sees of it (RequestContext), its times,
 // and what is to be freed at the end. Not for: when it starts and when its reply leaves (connection.ts).
+import type { Access } from './auth/access.ts';
 import type { AnyHandler, ClientConnection, RequestContext } from './handler.ts';
 import type { OpenedRequest } from './request.ts';
 import type { RequestStats } from './request-stats.ts';
@@ -37,6 +38,10 @@ export class Slot implements RequestContext {
 
   get handler(): AnyHandler {
     return this.request.handler;
+  }
+
+  get access(): Access {
+    return this.connection.access;
   }
 
   get apiVersion(): number {

@@ -11,6 +11,7 @@ import { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import { ZERO_UUID } from '../../protocol/fields.ts';
 import type { AnyHandler, RequestContext } from '../handler.ts';
+import { anybody } from '../testing/access.ts';
 import { startTestBroker, type TestBroker } from '../testing/harness.ts';
 import { GroupCoordinator, groupHandlers, groupSettings } from './index.ts';
 
@@ -104,6 +105,7 @@ async function call(key: number, apiVersion: number, request: object) {
     clientId: 'c',
     connection: { listener: 'PLAINTEXT', remoteAddress: '127.0.0.1' },
     services: broker.broker.services,
+    access: anybody(),
     countError() {},
   } as unknown as RequestContext;
   return handler.handle(request as never, context) as Promise<Record<string, never>>;

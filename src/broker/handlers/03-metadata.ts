@@ -11,7 +11,7 @@ import {
   type MetadataRequest,
   metadataApi,
 } from '../../protocol/messages/03-metadata.ts';
-import { CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS } from '../authorized-operations.ts';
+import { NOT_ASKED } from '../auth/authorizer.ts';
 import { LEADER_EPOCH } from '../fetch-read.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import { createTopic, isFault, planTopic } from '../topic-creation.ts';
@@ -33,7 +33,7 @@ export const metadataHandler: Handler<typeof metadataApi> = {
       controllerId: nodeId,
       topics: await topicReplies(request, context),
       clusterAuthorizedOperations: request.includeClusterAuthorizedOperations
-        ? CLUSTER_OPERATIONS
+        ? context.access.operations('cluster')
         : NOT_ASKED,
       errorCode: 0,
     };
@@ -46,15 +46,16 @@ async function topicReplies(
 ): Promise<readonly TopicReply[]> {
   const { topics } = request;
   const { directory } = context.services;
-  const operations = request.includeTopicAuthorizedOperations ? TOPIC_OPERATIONS : NOT_ASKED;
+  const operations = (name: string) =>
+    request.includeTopicAuthorizedOperations ? context.access.operations('topic', name) : NOT_ASKED;
   const { nodeId } = context.services.cluster;
   if (topics === null || (context.apiVersion === 0 && topics.length === 0)) {
-    return directory.all().map((topic) => describe(topic, nodeId, operations));
+    return directory.all().map((topic) => describe(topic, nodeId, operations(topic.name)));
   }
   const replies: TopicReply[] = [];
   for (const asked of topics) {
     const topic = await find(asked, request.allowAutoTopicCreation, context);
-    if (typeof topic !== 'number') replies.push(describe(topic, nodeId, operations));
+    if (typeof topic !== 'number') replies.push(describe(topic, nodeId, operations(topic.name)));
     else {
       context.countError(topic);
       replies.push(unknown(asked, topic));

@@ -5,7 +5,7 @@ import {
   type DescribeGroupsReply,
   describeGroupsApi,
 } from '../../protocol/messages/15-describe-groups.ts';
-import { GROUP_OPERATIONS, NOT_ASKED } from '../authorized-operations.ts';
+import { NOT_ASKED } from '../auth/authorizer.ts';
 import type { GroupCoordinator } from '../groups/coordinator.ts';
 import type { Group } from '../groups/group.ts';
 import { metadataOf } from '../groups/protocols.ts';
@@ -20,10 +20,10 @@ export function describeGroupsHandler(groups: GroupCoordinator): Handler<typeof 
     api: describeGroupsApi,
     versions: { min: 0, max: 6 },
     handle(request, context) {
-      const authorizedOperations = request.includeAuthorizedOperations
-        ? GROUP_OPERATIONS
-        : NOT_ASKED;
       const described = request.groups.map((groupId) => {
+        const authorizedOperations = request.includeAuthorizedOperations
+          ? context.access.operations('group', groupId)
+          : NOT_ASKED;
         const view = groups.view(groupId);
         const group =
           view === undefined ? unknown(groupId, context.apiVersion) : describe(view.group);

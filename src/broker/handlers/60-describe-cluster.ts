@@ -2,7 +2,7 @@
 // (KIP-919): there is no controller endpoint here, MISMATCHED_ENDPOINT_TYPE. v2 fenced brokers: none.
 import { ErrorCode } from '../../protocol/errors.ts';
 import { describeClusterApi } from '../../protocol/messages/60-describe-cluster.ts';
-import { CLUSTER_OPERATIONS, NOT_ASKED } from '../authorized-operations.ts';
+import { NOT_ASKED } from '../auth/authorizer.ts';
 import type { Handler } from '../handler.ts';
 
 const BROKERS = 1;
@@ -10,7 +10,7 @@ const BROKERS = 1;
 export const describeClusterHandler: Handler<typeof describeClusterApi> = {
   api: describeClusterApi,
   versions: { min: 0, max: 2 },
-  handle({ endpointType, includeClusterAuthorizedOperations }, { connection, services }) {
+  handle({ endpointType, includeClusterAuthorizedOperations }, { access, connection, services }) {
     const { clusterId, nodeId, rack, endpoint } = services.cluster;
     if (endpointType !== BROKERS) {
       const errorMessage = 'this is a broker endpoint: only brokers can be described';
@@ -25,7 +25,7 @@ export const describeClusterHandler: Handler<typeof describeClusterApi> = {
       controllerId: nodeId,
       brokers: [{ brokerId: nodeId, host, port, rack, isFenced: false }],
       clusterAuthorizedOperations: includeClusterAuthorizedOperations
-        ? CLUSTER_OPERATIONS
+        ? access.operations('cluster')
         : NOT_ASKED,
     };
   },

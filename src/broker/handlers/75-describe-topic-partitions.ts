@@ -8,7 +8,6 @@ import {
   type DescribeTopicPartitionsRequest,
   describeTopicPartitionsApi,
 } from '../../protocol/messages/75-describe-topic-partitions.ts';
-import { TOPIC_OPERATIONS } from '../authorized-operations.ts';
 import { LEADER_EPOCH } from '../fetch-read.ts';
 import type { Handler } from '../handler.ts';
 import type { BrokerServices } from '../services.ts';
@@ -22,7 +21,7 @@ const MAX_PAGE = 2_000;
 export const describeTopicPartitionsHandler: Handler<typeof describeTopicPartitionsApi> = {
   api: describeTopicPartitionsApi,
   versions: { min: 0, max: 0 },
-  handle(request, { services }) {
+  handle(request, { services, access }) {
     const topics: TopicReply[] = [];
     let left = Math.max(1, Math.min(request.responsePartitionLimit, MAX_PAGE));
     for (const name of namesOf(services, request)) {
@@ -34,7 +33,11 @@ export const describeTopicPartitionsHandler: Handler<typeof describeTopicPartiti
       const from = name === request.cursor?.topicName ? request.cursor.partitionIndex : 0;
       if (left === 0) return { topics, nextCursor: { topicName: name, partitionIndex: from } };
       const to = Math.min(topic.partitions.length, from + left);
-      topics.push(describe(topic, services.cluster.nodeId, { from, to }));
+      const described = describe(topic, services.cluster.nodeId, { from, to });
+      topics.push({
+        ...described,
+        topicAuthorizedOperations: access.operations('topic', topic.name),
+      });
       left -= to - from;
       if (to < topic.partitions.length) {
         return { topics, nextCursor: { topicName: name, partitionIndex: to } };
@@ -85,6 +88,5 @@ function describe(
     name,
     topicId,
     partitions,
-    topicAuthorizedOperations: TOPIC_OPERATIONS,
   };
 }
