@@ -7,7 +7,10 @@ import type { GroupsMetadata } from './groups.ts';
 import type { LogMetadata } from './log.ts';
 import type { ObjectsMetadata } from './objects.ts';
 import type { ProducersMetadata } from './producers.ts';
+import type { QuotasMetadata } from './quotas.ts';
 import type { RegistryMetadata } from './registry.ts';
+import type { ResourceConfigsMetadata } from './resource-configs.ts';
+import type { SecurityMetadata } from './security.ts';
 import type { TablesMetadata } from './tables.ts';
 import type { TopicsMetadata } from './topics.ts';
 
@@ -18,7 +21,10 @@ export interface Metadata {
   readonly objects: ObjectsMetadata;
   readonly producers: ProducersMetadata;
   readonly groups: GroupsMetadata;
+  readonly security: SecurityMetadata;
   readonly registry: RegistryMetadata;
   readonly tables: TablesMetadata;
   readonly catalog: CatalogMetadata;
+  readonly quotas: QuotasMetadata;
+  readonly resourceConfigs: ResourceConfigsMetadata;
 }

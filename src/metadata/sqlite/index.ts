@@ -7,7 +7,10 @@ import { groupsMigrations, SqliteGroups } from './groups.ts';
 import { logMigrations, SqliteLog } from './log.ts';
 import { objectsMigrations, SqliteObjects } from './objects.ts';
 import { ProducerAges, producersMigrations, SqliteProducers } from './producers.ts';
+import { quotasMigrations, SqliteQuotas } from './quotas.ts';
 import { registryMigrations, SqliteRegistry } from './registry.ts';
+import { resourceConfigsMigrations, SqliteResourceConfigs } from './resource-configs.ts';
+import { SqliteSecurity, securityMigrations } from './security.ts';
 import { SqliteTables, tablesMigrations } from './tables.ts';
 import { SqliteTopics, topicsMigrations } from './topics.ts';
 
@@ -38,9 +41,12 @@ export function openDatabase(path: string): Database {
     ...logMigrations,
     ...objectsMigrations,
     ...groupsMigrations,
+    ...securityMigrations,
     ...registryMigrations,
     ...tablesMigrations,
     ...catalogMigrations,
+    ...quotasMigrations,
+    ...resourceConfigsMigrations,
   ]);
 }
 
@@ -56,9 +62,12 @@ export function metadataOn(
     database,
     topics: new SqliteTopics(database, [log, tables.hooks()]),
     groups: new SqliteGroups(database),
+    security: new SqliteSecurity(database),
     registry: new SqliteRegistry(database),
     tables,
     catalog: new SqliteCatalog(database),
+    quotas: new SqliteQuotas(database),
+    resourceConfigs: new SqliteResourceConfigs(database),
     log,
     objects: new SqliteObjects(database, log),
     cluster: new SqliteCluster(database),

@@ -1,0 +1,44 @@
+// Client quotas and configs of resources keep what was set, and only that.
+import { describe, expect, it } from 'vitest';
+import { openSqliteMetadata } from './index.ts';
+
+describe('client quotas', () => {
+  it('keeps one entry per entity, whatever the order of its parts', async () => {
+    const { quotas } = openSqliteMetadata(':memory:');
+    await quotas.alter([
+      { entity: { user: 'u', 'client-id': null }, values: { producer_byte_rate: 10 } },
+      { entity: { 'client-id': null, user: 'u' }, values: { request_percentage: 0.5 } },
+      { entity: { ip: '10.0.0.1' }, values: { connection_creation_rate: 3 } },
+    ]);
+    expect(await quotas.list()).toEqual([
+      {
+        entity: { 'client-id': null, user: 'u' },
+        values: { producer_byte_rate: 10, request_percentage: 0.5 },
+      },
+      { entity: { ip: '10.0.0.1' }, values: { connection_creation_rate: 3 } },
+    ]);
+  });
+
+  it('removes keys, and an entity with its last one', async () => {
+    const { quotas } = openSqliteMetadata(':memory:');
+    const entity = { user: null };
+    await quotas.alter([{ entity, values: { producer_byte_rate: 1, consumer_byte_rate: 2 } }]);
+    const left = await quotas.alter([{ entity, values: { producer_byte_rate: null } }]);
+    expect(left).toEqual([{ entity, values: { consumer_byte_rate: 2 } }]);
+    expect(await quotas.alter([{ entity, values: { consumer_byte_rate: null } }])).toEqual([]);
+  });
+});
+
+it('keeps configs of groups and client metrics apart', async () => {
+  const { resourceConfigs } = openSqliteMetadata(':memory:');
+  await resourceConfigs.alter('group', 'a', { x: '1', y: '2' });
+  await resourceConfigs.alter('client-metrics', 'a', { x: '3' });
+  expect(await resourceConfigs.alter('group', 'a', { x: null, z: '4' })).toEqual({
+    y: '2',
+    z: '4',
+  });
+  expect(await resourceConfigs.list()).toEqual([
+    { kind: 'client-metrics', name: 'a', config: { x: '3' } },
+    { kind: 'group', name: 'a', config: { y: '2', z: '4' } },
+  ]);
+});
