@@ -10,7 +10,13 @@ import type { IdSource } from '../../base/prng.ts';
 import type { GroupsMetadata, StoredOffset } from '../../metadata/groups.ts';
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
-import { type Effect, type JoinReply, joinFailed, type SyncReply, syncFailed } from './effects.ts';
+import {
+  type Effect,
+  type JoinReply,
+  joinFailed,
+  type SyncReply,
+  syncFailed,
+} from './classic/effects.ts';
 import {
   type Group,
   newGroup,
@@ -18,9 +24,12 @@ import {
   restoreGroup,
   snapshotGroup,
   type Token,
-} from './group.ts';
-import type { JoinEvent } from './join.ts';
-import type { HeartbeatEvent, LeaveEvent } from './membership.ts';
+} from './classic/group.ts';
+import type { JoinEvent } from './classic/join.ts';
+import type { HeartbeatEvent, LeaveEvent } from './classic/membership.ts';
+import { type GroupEvent, step } from './classic/step.ts';
+import { isSubscribed } from './classic/subscription.ts';
+import type { SyncEvent } from './classic/sync.ts';
 import {
   type Committer,
   commitFault,
@@ -29,9 +38,6 @@ import {
   noteCommit,
 } from './offsets.ts';
 import type { GroupSettings } from './settings.ts';
-import { type GroupEvent, step } from './step.ts';
-import { isSubscribed } from './subscription.ts';
-import type { SyncEvent } from './sync.ts';
 import { GroupWriter } from './writer.ts';
 
 export interface CoordinatorOptions {

@@ -2,9 +2,9 @@
 // Not for: storage (coordinator.ts writes before it answers), names of topics (the handlers resolve them).
 import type { StoredOffset } from '../../metadata/groups.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
-import type { Group } from './group.ts';
-import { generationFault, touch } from './membership.ts';
-import { subscribedTopics } from './subscription.ts';
+import type { Group } from './classic/group.ts';
+import { generationFault, touch } from './classic/membership.ts';
+import { subscribedTopics } from './classic/subscription.ts';
 
 /** Committed positions by partition id. */
 export type GroupOffsets = Map<number, StoredOffset>;

@@ -6,8 +6,8 @@ import {
   type JoinGroupRequest,
   joinGroupApi,
 } from '../../protocol/messages/11-join-group.ts';
+import type { JoinReply } from '../groups/classic/effects.ts';
 import type { GroupCoordinator } from '../groups/coordinator.ts';
-import type { JoinReply } from '../groups/effects.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 
 export function joinGroupHandler(groups: GroupCoordinator): Handler<typeof joinGroupApi> {

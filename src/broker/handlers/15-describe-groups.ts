@@ -6,9 +6,9 @@ import {
   describeGroupsApi,
 } from '../../protocol/messages/15-describe-groups.ts';
 import { NOT_ASKED } from '../auth/authorizer.ts';
+import type { Group } from '../groups/classic/group.ts';
+import { metadataOf } from '../groups/classic/protocols.ts';
 import type { GroupCoordinator } from '../groups/coordinator.ts';
-import type { Group } from '../groups/group.ts';
-import { metadataOf } from '../groups/protocols.ts';
 import type { Handler } from '../handler.ts';
 
 type Described = DescribeGroupsReply['groups'][number];

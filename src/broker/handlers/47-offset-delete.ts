@@ -5,8 +5,8 @@ import {
   type OffsetDeleteRequest,
   offsetDeleteApi,
 } from '../../protocol/messages/47-offset-delete.ts';
+import { CONSUMER_PROTOCOL } from '../groups/classic/subscription.ts';
 import type { GroupCoordinator } from '../groups/coordinator.ts';
-import { CONSUMER_PROTOCOL } from '../groups/subscription.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 
 type AskedTopic = OffsetDeleteRequest['topics'][number];

@@ -1,5 +1,5 @@
 // SyncGroup: the leader's assignment is stored, then handed out. Nobody learns it before it is stored (G8).
-import { ErrorCode } from '../../protocol/errors.ts';
+import { ErrorCode } from '../../../protocol/errors.ts';
 import { joinFailed, type PersistReason, synced, syncFailed } from './effects.ts';
 import { enter, type Group, metadataBytes, type Token } from './group.ts';
 import { generationFault, touch } from './membership.ts';

@@ -1,11 +1,11 @@
 // The parts of a rebalance that several events share: begin, end of the join phase, loss of a member.
 // Each function changes the group and appends to `effects`.
-import { assert } from '../../base/assert.ts';
-import { ErrorCode } from '../../protocol/errors.ts';
+import { assert } from '../../../base/assert.ts';
+import { ErrorCode } from '../../../protocol/errors.ts';
+import type { GroupSettings } from '../settings.ts';
 import { type Effect, type JoinReply, joinFailed, syncFailed } from './effects.ts';
 import { allJoined, enter, type Group, type Member, rebalanceTimeoutMs } from './group.ts';
 import { metadataOf, selectProtocol } from './protocols.ts';
-import type { GroupSettings } from './settings.ts';
 
 export interface StepContext {
   readonly now: number;

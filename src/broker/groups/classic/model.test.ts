@@ -2,11 +2,11 @@
 // The model knows what a client may be told; the machine's own assertions (G1–G7) run inside every step.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { resolveSettings } from '../../base/settings.ts';
-import { ErrorCode } from '../../protocol/errors.ts';
+import { resolveSettings } from '../../../base/settings.ts';
+import { ErrorCode } from '../../../protocol/errors.ts';
+import { groupSettings } from '../settings.ts';
 import type { Effect, PersistReason } from './effects.ts';
 import { type Group, newGroup, nextDeadline, restoreGroup, snapshotGroup } from './group.ts';
-import { groupSettings } from './settings.ts';
 import { type GroupEvent, step } from './step.ts';
 
 const settings = resolveSettings(groupSettings, {

@@ -1,6 +1,7 @@
 // The state machine: one event in, effects out. No I/O, no clock, no ids of its own.
 // TRANSITIONS is SPEC.md's table as data; every step is held against it (G7).
-import { assert, unreachable } from '../../base/assert.ts';
+import { assert, unreachable } from '../../../base/assert.ts';
+import type { GroupSettings } from '../settings.ts';
 import type { Effect } from './effects.ts';
 import { assertGroup, enter, type Group, type GroupState } from './group.ts';
 import { type JoinEvent, onJoin } from './join.ts';
@@ -13,7 +14,6 @@ import {
   type TickEvent,
 } from './membership.ts';
 import type { StepContext } from './rebalance.ts';
-import type { GroupSettings } from './settings.ts';
 import { onPersisted, onSync, type PersistedEvent, type SyncEvent } from './sync.ts';
 
 /** The group was deleted or has expired: only ever sent to an empty one. */

@@ -1,5 +1,5 @@
 // Who is a member, and signs of life: validation shared by all requests, Heartbeat, LeaveGroup, time.
-import { ErrorCode } from '../../protocol/errors.ts';
+import { ErrorCode } from '../../../protocol/errors.ts';
 import { type Group, isWatched, type Member, type Token } from './group.ts';
 import {
   dropMember,

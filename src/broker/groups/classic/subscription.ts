@@ -1,6 +1,6 @@
 // Which topics the members of a group of type "consumer" subscribe to: read from what they told the leader.
-import { isFloeError } from '../../base/error.ts';
-import { decodeSubscription } from '../../protocol/messages/consumer-protocol.ts';
+import { isFloeError } from '../../../base/error.ts';
+import { decodeSubscription } from '../../../protocol/messages/consumer-protocol.ts';
 import type { Group } from './group.ts';
 import { metadataOf } from './protocols.ts';
 

@@ -7,7 +7,7 @@ import { TRANSITIONS } from './step.ts';
 const LETTERS = new Map(GROUP_STATES.map((state) => [state[0], state]));
 
 test('the table of SPEC.md is the table of the code', () => {
-  const spec = readFileSync(new URL('SPEC.md', import.meta.url), 'utf8');
+  const spec = readFileSync(new URL('../SPEC.md', import.meta.url), 'utf8');
   const rows = spec
     .split('\n')
     .filter((line) => line.startsWith('|'))

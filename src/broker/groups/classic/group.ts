@@ -1,8 +1,8 @@
 // A classic consumer group as data, with the questions that are asked of it. The events that change it are in
 // step.ts and its neighbours; SPEC.md has the states, the table and the numbered invariants (G1 …).
 // Not for: offsets (offsets.ts), timers and storage (coordinator.ts).
-import { assert } from '../../base/assert.ts';
-import type { StoredGroup, StoredMember } from '../../metadata/groups.ts';
+import { assert } from '../../../base/assert.ts';
+import type { StoredGroup, StoredMember } from '../../../metadata/groups.ts';
 
 export const GROUP_STATES = [
   'Empty',

@@ -1,6 +1,6 @@
 // JoinGroup: newcomers, members that come back, static members that take over (KIP-345, KIP-394, KIP-814).
-import { assert } from '../../base/assert.ts';
-import { ErrorCode } from '../../protocol/errors.ts';
+import { assert } from '../../../base/assert.ts';
+import { ErrorCode } from '../../../protocol/errors.ts';
 import { joinFailed } from './effects.ts';
 import type { Group, Member, Protocol, Token } from './group.ts';
 import { protocolBytes } from './group.ts';
