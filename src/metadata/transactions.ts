@@ -465,6 +465,15 @@ export interface PartitionProducer {
   readonly currentTransactionStart: number;
 }
 
+/** Open transactions, those begun by Produce included. */
+export interface OpenTransactions {
+  readonly count: number;
+  /** When the oldest began, −1 if none is open. */
+  readonly oldestStartMs: number;
+  /** Ids of those past their timeout (`isPastTimeout`), at most as many as asked for. */
+  readonly pastTimeout: readonly string[];
+}
+
 export interface TransactionsMetadata {
   /** All ids, for the coordinator's start. Partitions of deleted topics are left out, here and everywhere. */
   load(): Promise<readonly TransactionState[]>;
@@ -479,8 +488,8 @@ export interface TransactionsMetadata {
   ): Promise<readonly TransactionOutcome[]>;
   /** Present states, in order of `transactionalIds`. */
   describe(transactionalIds: readonly string[]): Promise<readonly (TransactionState | undefined)[]>;
-  /** Ids whose transaction is past its timeout, the longest open first. From memory: asked every second. */
-  pastTimeout(nowMs: number, limit: number): Promise<readonly string[]>;
+  /** The open transactions at a glance. From memory: asked every second. */
+  open(nowMs: number, limit: number): Promise<OpenTransactions>;
   /** Ids without a transaction that were last used at or before `unusedSinceMs`. */
   unused(unusedSinceMs: number, limit: number): Promise<readonly string[]>;
   /** Active producers by partition, in order of `partitionIds`; undefined for unknown partitions. */
