@@ -79,8 +79,9 @@ export interface Stage extends Omit<StageRequest, 'epoch'> {
 }
 
 /**
- * `staged`; `duplicate` when this stage, or one of the same ranges, is there already (the newcomer's files
- * XX: read again from `positions`.
+ * `staged`; `duplicate` when this stage, or one of the same ranges, is there already (the newcomer's files are left
+ * to the sweep); `refused` when its ranges don't start at the staged ends, its generation or epoch is over, or its
+ * files are being swept: read again from `positions`.
  */
 export type StageOutcome =
   | { readonly kind: 'staged'; readonly sequence: number }

@@ -4,13 +4,13 @@
 // Not for: reading the log, staging, committing.
 import { AssertionError } from '../base/assert.ts';
 import { errorToShape } from '../base/error.ts';
+import { partitionRows } from '../formats/arrow/partition.ts';
 import type { TableColumns } from '../formats/arrow/table-columns.ts';
 import type { DataFile, PartitionValue } from '../formats/iceberg/types.ts';
 import { createChunkEncoder, ParquetWriter } from '../formats/parquet/writer.ts';
 import type { StagedRange } from '../metadata/tables.ts';
 import { RecordCursor } from '../protocol/record-cursor.ts';
 import { walkSlice } from './batches.ts';
-import { Clusterer } from './cluster.ts';
 import { DeadLetters } from './dead-letters.ts';
 import type {
   DeadLetterTable,
@@ -35,17 +35,11 @@ const KEPT_TABLES = 4;
 /** Rows between two looks at how large the buffers are: the look walks all columns. */
 const MEASURE_ROWS = 1_000;
 
-/** What a worker keeps of a table between jobs. */
-interface Prepared {
-  readonly rows: RowBuilder;
-  readonly clusterer: Clusterer;
-}
-
 export class TableWorker implements JobRunner {
   readonly #write: FileWriter;
   readonly #cursor = new RecordCursor();
   readonly #encoder = createChunkEncoder();
-  readonly #prepared = new Map<string, Prepared>();
+  readonly #prepared = new Map<string, RowBuilder>();
 
   constructor(write: FileWriter) {
     this.#write = write;
@@ -63,17 +57,17 @@ export class TableWorker implements JobRunner {
   }
 
   async #build(job: TableJob, table: JobTable): Promise<JobResult> {
-    const prepared = this.#prepare(job, table);
-    prepared.rows.clear(job);
-    const pass = new Pass(job, prepared.rows);
+    const rows = this.#prepare(job, table);
+    rows.clear(job);
+    const pass = new Pass(job, rows);
     pass.walk(this.#cursor);
-    const needs = prepared.rows.needs();
+    const needs = rows.needs();
     if (needs !== undefined) return needs;
     if (pass.halted !== undefined) return pass.halted;
-    const { columns } = prepared.rows;
-    columns.align();
-    const { groups, cut } = prepared.clusterer.cluster(
+    const { columns } = rows;
+    const { groups, cut } = partitionRows(
       columns,
+      table.spec,
       job.config['table.topic.max.partitions.per.commit'],
     );
     if (cut < columns.rowCount) pass.cutAt(cut);
@@ -81,12 +75,14 @@ export class TableWorker implements JobRunner {
       return nothingButDeadLetterTable;
     }
     const data: DataFile[] = [];
+    let gathered: TableColumns | undefined;
     for (const [n, group] of groups.entries()) {
+      if (groups.length > 1) gathered = columns.gather(group.rows, gathered);
       data.push(
-        await this.#file(group.rows === undefined ? columns : columns.gather(group.rows), {
+        await this.#file(gathered ?? columns, {
           path: `${table.dataFolder}/${job.jobId}-${n}.parquet`,
           table,
-          partition: group.partition,
+          partition: group.values,
         }),
       );
     }
@@ -130,13 +126,10 @@ export class TableWorker implements JobRunner {
     };
   }
 
-  #prepare(job: TableJob, table: JobTable): Prepared {
+  #prepare(job: TableJob, table: JobTable): RowBuilder {
     const kept = this.#prepared.get(table.key);
     this.#prepared.delete(table.key);
-    const prepared = kept ?? {
-      rows: new RowBuilder(table, job.config),
-      clusterer: new Clusterer(table.spec, table.schema),
-    };
+    const prepared = kept ?? new RowBuilder(table, job.config);
     this.#prepared.set(table.key, prepared);
     for (const key of this.#prepared.keys()) {
       if (this.#prepared.size <= KEPT_TABLES) break;

@@ -74,16 +74,26 @@ export class BytesColumn extends Column {
 
   protected gatherInto(target: BytesColumn, rows: RowSelection): void {
     this.gatherFlags(target, rows);
+    const { offsets, data } = this;
+    const ends = target.offsets;
     let total = 0;
     for (let i = 0; i < rows.length; i++) {
-      total += this.offsets[rows[i]! + 1]! - this.offsets[rows[i]!]!;
+      const row = rows[i]!;
+      total += offsets[row + 1]! - offsets[row]!;
+      ends[i + 1] = total;
     }
     target.reserveBytes(total);
-    let to = 0;
-    for (let i = 0; i < rows.length; i++) {
-      const end = this.offsets[rows[i]! + 1]!;
-      for (let from = this.offsets[rows[i]!]!; from < end; ) target.data[to++] = this.data[from++]!;
-      target.offsets[i + 1] = to;
+    const copied = target.data;
+    for (let i = 0, to = 0; i < rows.length; i++) {
+      const row = rows[i]!;
+      const start = offsets[row]!;
+      const end = offsets[row + 1]!;
+      if (end - start <= LOOP_COPY_BYTES) {
+        for (let from = start; from < end; ) copied[to++] = data[from++]!;
+      } else {
+        copied.set(data.subarray(start, end), to);
+        to += end - start;
+      }
     }
   }
 
@@ -163,10 +173,11 @@ export class FixedColumn extends Column {
 
   protected gatherInto(target: FixedColumn, rows: RowSelection): void {
     this.gatherFlags(target, rows);
-    const { width } = this;
+    const { width, data } = this;
+    const copied = target.data;
     for (let i = 0; i < rows.length; i++) {
       const from = rows[i]! * width;
-      for (let j = 0; j < width; j++) target.data[i * width + j] = this.data[from + j]!;
+      for (let j = 0; j < width; j++) copied[i * width + j] = data[from + j]!;
     }
   }
 

@@ -91,9 +91,9 @@ export abstract class Column {
     this.grow(capacity);
   }
 
-  /** A new column with the given rows of this one, in that order. */
-  gather(rows: RowSelection): Column {
-    const target = this.createLike();
+  /** The given rows of this one, in that order: in a new column, or in `target`, which an earlier gather returned. */
+  gather(rows: RowSelection, target: Column = this.createLike()): Column {
+    target.clear();
     target.reserve(rows.length);
     this.gatherInto(target, rows);
     assert(target.length === rows.length, 'gather takes every selected row');

@@ -60,8 +60,9 @@ export class StructColumn extends Column {
   protected gatherInto(target: StructColumn, rows: RowSelection): void {
     this.align();
     this.gatherFlags(target, rows);
-    const gathered = this.children.map((child) => child.gather(rows));
-    (target as { children: readonly Column[] }).children = gathered;
+    this.children.forEach((child, i) => {
+      child.gather(rows, target.children[i]);
+    });
   }
 
   protected grow(): void {}
@@ -97,17 +98,19 @@ abstract class RepeatedColumn extends Column {
 
   /** Copies the offsets of the selected rows and returns the entries they hold. */
   protected gatherOffsets(target: RepeatedColumn, rows: RowSelection): Int32Array {
+    const { offsets } = this;
+    const ends = target.offsets;
     let total = 0;
     for (let i = 0; i < rows.length; i++) {
-      total += this.offsets[rows[i]! + 1]! - this.offsets[rows[i]!]!;
-      target.offsets[i + 1] = total;
+      total += offsets[rows[i]! + 1]! - offsets[rows[i]!]!;
+      ends[i + 1] = total;
     }
     const entries = new Int32Array(total);
-    let to = 0;
-    for (let i = 0; i < rows.length; i++) {
-      for (let from = this.offsets[rows[i]!]!; from < this.offsets[rows[i]! + 1]!; ) {
-        entries[to++] = from++;
-      }
+    // Most topics have no headers, most lists of a table nothing in them.
+    if (total === 0) return entries;
+    for (let i = 0, to = 0; i < rows.length; i++) {
+      const end = offsets[rows[i]! + 1]!;
+      for (let from = offsets[rows[i]!]!; from < end; ) entries[to++] = from++;
     }
     return entries;
   }
@@ -147,7 +150,7 @@ export class ListColumn extends RepeatedColumn {
   protected gatherInto(target: ListColumn, rows: RowSelection): void {
     this.gatherFlags(target, rows);
     const entries = this.gatherOffsets(target, rows);
-    (target as { element: Column }).element = this.element.gather(entries);
+    this.element.gather(entries, target.element);
   }
 
   protected truncateValues(length: number): void {
@@ -193,8 +196,8 @@ export class MapColumn extends RepeatedColumn {
   protected gatherInto(target: MapColumn, rows: RowSelection): void {
     this.gatherFlags(target, rows);
     const entries = this.gatherOffsets(target, rows);
-    (target as { key: Column }).key = this.key.gather(entries);
-    (target as { value: Column }).value = this.value.gather(entries);
+    this.key.gather(entries, target.key);
+    this.value.gather(entries, target.value);
   }
 
   protected truncateValues(length: number): void {

@@ -29,7 +29,9 @@ export class BooleanColumn extends Column {
 
   protected gatherInto(target: BooleanColumn, rows: RowSelection): void {
     this.gatherFlags(target, rows);
-    for (let i = 0; i < rows.length; i++) target.values[i] = this.values[rows[i]!]!;
+    const { values } = this;
+    const copied = target.values;
+    for (let i = 0; i < rows.length; i++) copied[i] = values[rows[i]!]!;
   }
 
   protected grow(capacity: number): void {
@@ -65,7 +67,9 @@ export class Int32Column extends Column {
 
   protected gatherInto(target: Int32Column, rows: RowSelection): void {
     this.gatherFlags(target, rows);
-    for (let i = 0; i < rows.length; i++) target.values[i] = this.values[rows[i]!]!;
+    const { values } = this;
+    const copied = target.values;
+    for (let i = 0; i < rows.length; i++) copied[i] = values[rows[i]!]!;
   }
 
   protected grow(capacity: number): void {
@@ -120,10 +124,12 @@ export class Int64Column extends Column {
 
   protected gatherInto(target: Int64Column, rows: RowSelection): void {
     this.gatherFlags(target, rows);
+    const { halves } = this;
+    const copied = target.halves;
     for (let i = 0; i < rows.length; i++) {
       const from = rows[i]! * 2;
-      target.halves[2 * i] = this.halves[from]!;
-      target.halves[2 * i + 1] = this.halves[from + 1]!;
+      copied[2 * i] = halves[from]!;
+      copied[2 * i + 1] = halves[from + 1]!;
     }
   }
 
@@ -167,7 +173,9 @@ export class FloatColumn extends Column {
 
   protected gatherInto(target: FloatColumn, rows: RowSelection): void {
     this.gatherFlags(target, rows);
-    for (let i = 0; i < rows.length; i++) target.values[i] = this.values[rows[i]!]!;
+    const { values } = this;
+    const copied = target.values;
+    for (let i = 0; i < rows.length; i++) copied[i] = values[rows[i]!]!;
   }
 
   protected grow(capacity: number): void {

@@ -125,6 +125,27 @@ describe('TableColumns', () => {
     expect(rowAt(gathered, 3)).toEqual(rowOf(7));
   });
 
+  it('gathers into the columns of an earlier gather as into new ones', () => {
+    const columns = new TableColumns(schema);
+    for (let n = 0; n < 3_000; n++) {
+      if (n % 5 !== 0) appendRow(columns, n);
+      columns.endRow();
+    }
+    // Larger, without nulls, then smaller with some, then larger than ever.
+    const selections = [
+      Int32Array.from({ length: 600 }, (_, n) => 5 * (n % 500) + 1),
+      Int32Array.of(7, 10, 2_998, 0),
+      Int32Array.from({ length: 3_000 }, (_, n) => 2_999 - n),
+    ];
+    let reused: TableColumns | undefined;
+    for (const rows of selections) {
+      reused = columns.gather(rows, reused);
+      const fresh = columns.gather(rows);
+      expect(reused.rowCount).toBe(rows.length);
+      for (const n of rows.keys()) expect(rowAt(reused, n)).toEqual(rowAt(fresh, n));
+    }
+  });
+
   it('is empty after clear', () => {
     const columns = new TableColumns(schema);
     for (let n = 0; n < 10; n++) {

@@ -100,13 +100,14 @@ export class TableColumns {
     return total;
   }
 
-  /** The selected rows as columns of their own: clustering by partition, sorting. */
-  gather(rows: RowSelection): TableColumns {
+  /**
+   * The selected rows as columns of their own: clustering by partition, sorting. `into` is the result of an earlier
+   * gather from these columns whose buffers may be used again.
+   */
+  gather(rows: RowSelection, into?: TableColumns): TableColumns {
     this.align();
-    const gathered = new TableColumns(
-      this.schema,
-      this.columns.map((column) => column.gather(rows)),
-    );
+    const columns = this.columns.map((column, i) => column.gather(rows, into?.columns[i]));
+    const gathered = into ?? new TableColumns(this.schema, columns);
     gathered.rowCount = rows.length;
     return gathered;
   }
