@@ -1,7 +1,9 @@
 // Who may do what: the question that every handler asks before it touches a resource.
 // `ALLOW_ALL` is the broker without an authorizer; acl-authorizer.ts is the one with ACLs.
 // Not for: who somebody is (session.ts).
+import type { AclBinding } from '../../metadata/security.ts';
 import { ACL_OPERATION, type ACL_RESOURCE } from '../../protocol/acls.ts';
+import type { AclFilter } from './acl-filter.ts';
 
 /** What may be asked for; `unknown`, `any` and `all` are words of rules and filters only. */
 export type Operation = Exclude<keyof typeof ACL_OPERATION, 'unknown' | 'any' | 'all'>;
@@ -27,13 +29,24 @@ export interface Requester {
 }
 
 export interface Authorizer {
-  /** False: everybody may do everything, and there are no ACLs to show or change. */
+  /** False: everybody may do everything. */
   readonly enabled: boolean;
   /** Raised by every change that may change an answer, so that answers can be kept. */
   readonly version: number;
   allows(who: Requester, operation: Operation, type: ResourceType, name: string): boolean;
   /** True when `who` may do `operation` on at least one resource of `type`, existing or not. */
   allowsAny(who: Requester, operation: Operation, type: ResourceType): boolean;
+  /** The rules behind the answers; undefined where there are none to show or change. */
+  readonly acls: AclRules | undefined;
+}
+
+/** Rules as the ACL APIs show and change them. */
+export interface AclRules {
+  /** The rules that a filter means. */
+  list(filter: AclFilter): readonly AclBinding[];
+  /** Adds checked rules; those that are there already stay. @throws FloeError `exhausted` past the limit. */
+  add(acls: readonly AclBinding[]): Promise<void>;
+  remove(acls: readonly AclBinding[]): Promise<void>;
 }
 
 /** No authorizer: every client may do everything, as in an unsecured Kafka. */
@@ -42,6 +55,7 @@ export const ALLOW_ALL: Authorizer = {
   version: 0,
   allows: () => true,
   allowsAny: () => true,
+  acls: undefined,
 };
 
 /** The operations that exist for each type of resource; those that Kafka lists, in its order. */

@@ -9,7 +9,6 @@ export interface SkippedApi {
 
 const TRANSACTIONS =
   'transactions are not built yet: InitProducerId refuses a transactional id, Produce a transactional batch';
-const ACLS = 'there is no authorizer yet: every client may do everything, as in an unsecured Kafka';
 const SASL = 'listeners are not authenticated yet';
 const TOKENS = 'delegation tokens need SASL, which is not served yet';
 const QUOTAS = 'there are no client quotas yet';
@@ -27,9 +26,6 @@ export const SKIPPED: Readonly<Record<number, SkippedApi>> = {
   25: { name: 'AddOffsetsToTxn', reason: TRANSACTIONS },
   26: { name: 'EndTxn', reason: TRANSACTIONS },
   28: { name: 'TxnOffsetCommit', reason: TRANSACTIONS },
-  29: { name: 'DescribeAcls', reason: ACLS },
-  30: { name: 'CreateAcls', reason: ACLS },
-  31: { name: 'DeleteAcls', reason: ACLS },
   34: { name: 'AlterReplicaLogDirs', reason: REPLICAS },
   36: { name: 'SaslAuthenticate', reason: SASL },
   38: { name: 'CreateDelegationToken', reason: TOKENS },

@@ -11,6 +11,9 @@ import { deleteTopicsHandler } from './20-delete-topics.ts';
 import { deleteRecordsHandler } from './21-delete-records.ts';
 import { initProducerIdHandler } from './22-init-producer-id.ts';
 import { offsetForLeaderEpochHandler } from './23-offset-for-leader-epoch.ts';
+import { describeAclsHandler } from './29-describe-acls.ts';
+import { createAclsHandler } from './30-create-acls.ts';
+import { deleteAclsHandler } from './31-delete-acls.ts';
 import { describeConfigsHandler } from './32-describe-configs.ts';
 import { alterConfigsHandler } from './33-alter-configs.ts';
 import { describeLogDirsHandler } from './35-describe-log-dirs.ts';
@@ -32,6 +35,9 @@ export const HANDLERS: readonly AnyHandler[] = [
   deleteRecordsHandler,
   initProducerIdHandler,
   offsetForLeaderEpochHandler,
+  describeAclsHandler,
+  createAclsHandler,
+  deleteAclsHandler,
   describeConfigsHandler,
   alterConfigsHandler,
   describeLogDirsHandler,
