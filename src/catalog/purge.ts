@@ -35,7 +35,7 @@ export async function purgeTable(
   await warehouse.delete(data);
   if (isOwnFolder(metadata) && warehouse.holds(metadata.location)) {
     const rest: string[] = [];
-    for await (const { uri } of warehouse.list(metadata.location)) rest.push(uri);
+    for await (const { uri } of warehouse.list(`${metadata.location}/`)) rest.push(uri);
     await warehouse.delete(rest.filter((uri) => !meta.has(uri)));
   }
   await warehouse.delete(meta);

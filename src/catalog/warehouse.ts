@@ -53,8 +53,8 @@ export class Warehouse implements FileReader {
   }
 
   /** Fails with `conflict` when the file exists: our files are written once. */
-  async write(uri: string, bytes: Uint8Array): Promise<void> {
-    await this.#store.put(this.keyOf(uri), bytes, { ifNoneMatch: true });
+  async write(uri: string, body: Uint8Array | readonly Uint8Array[]): Promise<void> {
+    await this.#store.put(this.keyOf(uri), body, { ifNoneMatch: true });
   }
 
   async exists(uri: string): Promise<boolean> {
@@ -68,10 +68,9 @@ export class Warehouse implements FileReader {
       await this.#store.delete(keys.slice(from, from + DELETE_BATCH));
   }
 
-  /** Files below a folder of the warehouse, as URIs. */
-  async *list(folder: string): AsyncIterable<ObjectInfo & { readonly uri: string }> {
-    const prefix = `${this.keyOf(folder)}/`;
-    for await (const info of this.#store.list(prefix))
+  /** The files whose URIs start with `prefix`: a folder's end with `/`. */
+  async *list(prefix: string): AsyncIterable<ObjectInfo & { readonly uri: string }> {
+    for await (const info of this.#store.list(this.keyOf(prefix)))
       yield { ...info, uri: this.#uriOf(info.key) };
   }
 }

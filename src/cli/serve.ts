@@ -99,7 +99,7 @@ async function start(node: Node): Promise<Floe> {
   const schemas = registrySource(registry);
   const warehouse = new Warehouse(store, warehousePrefix(opened.clusterId));
   const catalog = new EmbeddedCatalog({ ...node, metadata: opened.metadata.catalog, warehouse });
-  const parts = { opened, store, catalog, schemas };
+  const parts = { opened, store, warehouse, catalog, schemas };
   const tables = lifecycle.add('table topics', startTables(node, parts));
   const broker = await startKafka(node, parts);
   maintain(node, { opened, store, tables, configs: broker.topicConfigs });
@@ -135,11 +135,13 @@ async function start(node: Node): Promise<Floe> {
 interface Parts {
   readonly opened: OpenedLog;
   readonly store: ObjectStore;
+  readonly warehouse: Warehouse;
   readonly catalog: EmbeddedCatalog;
   readonly schemas: SchemaSource;
 }
 
-function startTables(node: Node, { opened, store, catalog, schemas }: Parts): TableTopics {
+function startTables(node: Node, parts: Parts): TableTopics {
+  const { opened, store, warehouse, catalog, schemas } = parts;
   const names = Object.keys(objectSettings) as (keyof typeof objectSettings)[];
   const storeSettings = Object.fromEntries(names.map((name) => [name, node.settings[name]]));
   return startTableTopics({
@@ -149,7 +151,7 @@ function startTables(node: Node, { opened, store, catalog, schemas }: Parts): Ta
     metadata: opened.metadata,
     catalog,
     schemas,
-    warehouse: store,
+    warehouse,
     threads: { storeUri: store.uri, storeSettings },
   });
 }

@@ -23,7 +23,7 @@ const orders = avsc.Type.forSchema(order as unknown as avsc.Schema);
 const orderValue = (schemaId: number, id: number) => framed(schemaId, orders.toBuffer({ id }));
 
 const tableRows = async (name: string) => {
-  const rows = await readRows(bench.store, await bench.load(name));
+  const rows = await readRows(bench.warehouse, await bench.load(name));
   return rows.toSorted((a, b) => Number(a['_kafka_offset']) - Number(b['_kafka_offset']));
 };
 

@@ -13,7 +13,6 @@ import type { PlannedStage } from './plan.ts';
 import { wholeValue } from './system-columns.ts';
 import { Bench } from './testing/bench.ts';
 import { FaultyCatalog } from './testing/faulty.ts';
-import { openWarehouse } from './warehouse.ts';
 import { COMMIT_ID_SUMMARY, EPOCH_SUMMARY, RANGES_SUMMARY, readBack } from './watermark.ts';
 
 const identifier: TableIdentifier = { namespace: ['kafka'], name: 't' };
@@ -48,7 +47,7 @@ beforeEach(async () => {
 function committer(seed = 1): TableCommitter {
   const deps = {
     catalog,
-    warehouse: openWarehouse(bench.store),
+    warehouse: bench.warehouse,
     clock,
     prng: seededPrng(seed),
     ids: seededIds(seededPrng(seed)),

@@ -9,10 +9,10 @@ import type { Logger } from '../base/log.ts';
 import type { IdSource, Prng } from '../base/prng.ts';
 import { backoffMs } from '../base/retry.ts';
 import type { Catalog, CommitTableRequest, TableIdentifier } from '../catalog/catalog.ts';
+import type { Warehouse } from '../catalog/index.ts';
 import { newSnapshotId, type PreparedObject, prepareAppend } from '../formats/iceberg/index.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
 import { type CommitPlan, type PlannedStage, planCommit, type TableRole } from './plan.ts';
-import type { Warehouse } from './warehouse.ts';
 import {
   ancestry,
   COMMIT_ID_SUMMARY,

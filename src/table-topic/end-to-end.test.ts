@@ -10,7 +10,6 @@ import { seededIds, seededPrng } from '../base/prng.ts';
 import { manifestsOf, readManifests } from '../formats/iceberg/index.ts';
 import { LocalObjectStore } from '../storage/objects/index.ts';
 import { Bench, framed } from './testing/bench.ts';
-import { openWarehouse } from './warehouse.ts';
 
 let folder: string;
 let bench: Bench;
@@ -32,7 +31,7 @@ afterEach(async () => {
 /** Rows of the table's current snapshot through DuckDB's own Parquet reader. */
 async function rows(table: string, sql: string): Promise<unknown[][]> {
   const metadata = await bench.load(table);
-  const io = openWarehouse(bench.store);
+  const io = bench.warehouse;
   const snapshot = metadata.snapshots?.find(
     (one) => one['snapshot-id'] === metadata['current-snapshot-id'],
   );

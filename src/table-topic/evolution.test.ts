@@ -24,7 +24,7 @@ async function register(fields: Field[]) {
 }
 
 const rows = async () => {
-  const found = await readRows(bench.store, await bench.load('t'));
+  const found = await readRows(bench.warehouse, await bench.load('t'));
   return found.toSorted((a, b) => Number(a['_kafka_offset']) - Number(b['_kafka_offset']));
 };
 
@@ -104,7 +104,7 @@ test('transform none keeps the value whole; keys by schema become a struct of th
     [{ a: 1 }, { id: 7 }],
     [{ a: 2 }, null],
   ]);
-  const [letter] = await readRows(bench.store, await bench.load('t_dlq'));
+  const [letter] = await readRows(bench.warehouse, await bench.load('t_dlq'));
   expect(letter).toMatchObject({ stage: 'key', reason: 'no_schema_id' });
 });
 

@@ -6,16 +6,15 @@ import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { IdSource, Prng } from '../base/prng.ts';
 import type { Catalog } from '../catalog/catalog.ts';
+import type { Warehouse } from '../catalog/index.ts';
 import type { Metadata } from '../metadata/metadata.ts';
 import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { SchemaSource } from '../schema-registry/schema-source.ts';
 import type { Log } from '../storage/log/log.ts';
-import type { ObjectStore } from '../storage/objects/object-store.ts';
 import type { JobRunner } from './job.ts';
 import { WorkerPool } from './pool.ts';
 import type { TableSettings } from './settings.ts';
 import { TableTopics } from './table-topics.ts';
-import { openWarehouse } from './warehouse.ts';
 import { TableWorker } from './worker.ts';
 
 export { tableRoutes } from './routes.ts';
@@ -39,8 +38,8 @@ export interface TableTopicsDeps {
   readonly metadata: Pick<Metadata, 'tables'>;
   readonly catalog: Catalog;
   readonly schemas: SchemaSource;
-  /** The store that holds the catalog's warehouse: table files are read and written through it. */
-  readonly warehouse: ObjectStore;
+  /** The catalog's: table files are read and written through it. */
+  readonly warehouse: Warehouse;
   readonly settings: TableSettings;
   readonly clock: Clock;
   readonly prng: Prng;
@@ -59,7 +58,6 @@ export interface TableTopicsDeps {
 
 /** Starts the table work of this process. `stop()` commits or leaves staged, then ends the workers. */
 export function startTableTopics(deps: TableTopicsDeps): TableTopics {
-  const warehouse = openWarehouse(deps.warehouse);
   const { settings } = deps;
   const threads = settings['table.threads'] || Math.max(1, availableParallelism() - 1);
   const runner = makeRunner(deps, threads);
@@ -67,7 +65,6 @@ export function startTableTopics(deps: TableTopicsDeps): TableTopics {
   const service = new TableTopics({
     ...rest,
     tables: metadata.tables,
-    warehouse,
     runner,
     lanes: deps.threads === undefined ? 1 : threads,
     jobsUnderWay: new Set(),
@@ -79,8 +76,7 @@ function makeRunner(deps: TableTopicsDeps, threads: number): JobRunner & Partial
   if (deps.threads !== undefined) {
     return new WorkerPool({ threads, worker: deps.threads, logger: deps.logger });
   }
-  const { store, keyOf } = openWarehouse(deps.warehouse);
-  return new TableWorker((uri, parts) => store.put(keyOf(uri), parts));
+  return new TableWorker((uri, parts) => deps.warehouse.write(uri, parts));
 }
 
 /** The workers end with the service, after it. */

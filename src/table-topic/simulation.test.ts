@@ -11,7 +11,6 @@ import type { Topic } from '../metadata/topics.ts';
 import { Bench } from './testing/bench.ts';
 import { FaultyCatalog, ProcessBorder } from './testing/faulty.ts';
 import { coordinates, liveFiles } from './testing/parquet-rows.ts';
-import { openWarehouse } from './warehouse.ts';
 
 const SEEDS = Number(process.env['FLOE_TABLE_SEEDS'] ?? 12);
 const STEPS = 60;
@@ -68,7 +67,7 @@ class Simulation {
     const ids = seededIds(this.prng);
     const prepared = await prepareAppend({
       metadata,
-      io: openWarehouse(this.bench.store),
+      io: this.bench.warehouse,
       snapshotId: newSnapshotId(ids, metadata),
       commitUuid: ids.uuid(),
       nowMs: this.clock.now(),
@@ -76,7 +75,7 @@ class Simulation {
       summary: {},
     });
     for (const { path, bytes } of prepared.objects) {
-      await openWarehouse(this.bench.store).write(path, bytes);
+      await this.bench.warehouse.write(path, bytes);
     }
     await this.bench.catalog.commitTable(identifier, prepared);
     this.foreign += 1;
@@ -92,7 +91,7 @@ class Simulation {
       catalog: border.wrap(this.catalog),
       metadata: seen,
       log: border.wrap(this.bench.log),
-      warehouse: border.wrap(this.bench.store),
+      warehouse: border.wrap(this.bench.warehouse),
     });
   }
 
@@ -141,11 +140,11 @@ describe('each record is in the table once, whatever the interleaving', () => {
     await simulation.settle();
     const { bench } = simulation;
     const metadata = await bench.load('t');
-    expect(await coordinates(bench.store, metadata)).toEqual(simulation.expected.toSorted());
+    expect(await coordinates(bench.warehouse, metadata)).toEqual(simulation.expected.toSorted());
 
     // T5, M2: after the sweep nothing is left but what the table and its retained snapshots name.
     await simulation.clock.advance(200_000);
-    const live = new Set((await liveFiles(bench.store, metadata)).map((file) => file.filePath));
+    const live = new Set((await liveFiles(bench.warehouse, metadata)).map((file) => file.filePath));
     const stored: string[] = [];
     for await (const { key } of bench.store.list('')) {
       if (key.endsWith('.parquet')) stored.push(`${bench.store.uri}/${key}`);

@@ -5,9 +5,9 @@ import type { Clock } from '../base/clock.ts';
 import { FloeError, isFloeError } from '../base/error.ts';
 import type { Logger } from '../base/log.ts';
 import type { Catalog } from '../catalog/catalog.ts';
+import type { Warehouse } from '../catalog/index.ts';
 import { manifestsOf } from '../formats/iceberg/index.ts';
 import type { Intent, TableRecord, TablesMetadata } from '../metadata/tables.ts';
-import type { Warehouse } from './warehouse.ts';
 
 /** Intents looked at in one pass. */
 const INTENTS_PER_PASS = 500;
@@ -47,7 +47,8 @@ async function sweepOne(
     // Only commits can have been applied without our knowing: a job's files enter a commit by a stage, which
     // would have ended the intent.
     const used = isCommitFile(intent.prefix) && (await isReferenced(deps, intent.prefix, record));
-    const files = used ? [] : await warehouse.list(intent.prefix);
+    const files: string[] = [];
+    if (!used) for await (const { uri } of warehouse.list(intent.prefix)) files.push(uri);
     if (files.length > 0) await warehouse.delete(files);
     await tables.dropIntents([intent.prefix]);
     return files.length;

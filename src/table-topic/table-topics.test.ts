@@ -18,7 +18,7 @@ beforeEach(async () => {
 
 afterEach(() => bench.stop());
 
-const where = async (name: string) => coordinates(bench.store, await bench.load(name));
+const where = async (name: string) => coordinates(bench.warehouse, await bench.load(name));
 const lines = (...values: string[]) => values.map((value) => ({ value }));
 const status = (name: string) => bench.tables.status(name);
 
@@ -143,7 +143,7 @@ test('a stranger’s table is refused unless adopted; required columns are named
   await bench.directory.alterConfig(topic.topicId, { 'table.topic.adopt': 'true' });
   await expect.poll(async () => (await status('t')).counters.commits).toBe(1);
   const metadata = await bench.load('t');
-  expect(await readRows(bench.store, metadata)).toMatchObject([{ _kafka_value: 'a' }]);
+  expect(await readRows(bench.warehouse, metadata)).toMatchObject([{ _kafka_value: 'a' }]);
   expect(metadata.schemas.at(-1)!.fields.map((field) => field.name)).toContain('_kafka_offset');
 });
 

@@ -82,6 +82,7 @@ export class Bench {
   readonly store: ObjectStore;
   readonly metadata: SqliteMetadata;
   readonly directory: TopicDirectory;
+  readonly warehouse: Warehouse;
   readonly catalog: Catalog;
   readonly #options: BenchOptions;
   #seed: number;
@@ -94,9 +95,10 @@ export class Bench {
     this.store = options.store ?? new MemoryObjectStore(this.clock, 'floe');
     this.metadata = metadata;
     this.directory = directory;
+    this.warehouse = new Warehouse(this.store);
     const catalog = new EmbeddedCatalog({
       metadata: metadata.catalog,
-      warehouse: new Warehouse(this.store),
+      warehouse: this.warehouse,
       clock: this.clock,
       ids: this.#ids(),
       logger: silentLogger,
@@ -124,7 +126,7 @@ export class Bench {
       metadata: this.metadata,
       catalog: this.catalog,
       schemas: this.schemas,
-      warehouse: this.store,
+      warehouse: this.warehouse,
       settings: resolveSettings(tableSettings, {
         'table.retry.first.ms': '5',
         'table.retry.max.ms': '50',

@@ -1,13 +1,10 @@
 // Rows of a table's current snapshot, by a Parquet reader that isn't ours.
 import { zstdDecompressSync } from 'node:zlib';
 import { parquetReadObjects } from 'hyparquet';
-import { manifestsOf, readManifests } from '../../formats/iceberg/index.ts';
+import { type FileReader, manifestsOf, readManifests } from '../../formats/iceberg/index.ts';
 import type { DataFile, TableMetadata } from '../../formats/iceberg/types.ts';
-import type { ObjectStore } from '../../storage/objects/object-store.ts';
-import { openWarehouse } from '../warehouse.ts';
 
-export async function liveFiles(store: ObjectStore, metadata: TableMetadata): Promise<DataFile[]> {
-  const io = openWarehouse(store);
+export async function liveFiles(io: FileReader, metadata: TableMetadata): Promise<DataFile[]> {
   const snapshot = metadata.snapshots?.find(
     (one) => one['snapshot-id'] === metadata['current-snapshot-id'],
   );
@@ -19,12 +16,11 @@ export async function liveFiles(store: ObjectStore, metadata: TableMetadata): Pr
 }
 
 export async function readRows(
-  store: ObjectStore,
+  io: FileReader,
   metadata: TableMetadata,
 ): Promise<Record<string, unknown>[]> {
-  const io = openWarehouse(store);
   const rows: Record<string, unknown>[] = [];
-  for (const file of await liveFiles(store, metadata)) {
+  for (const file of await liveFiles(io, metadata)) {
     const bytes = await io.read(file.filePath);
     const copy = bytes.slice().buffer as ArrayBuffer;
     rows.push(
@@ -38,7 +34,7 @@ export async function readRows(
 }
 
 /** `partition/offset` of every row, sorted. */
-export async function coordinates(store: ObjectStore, metadata: TableMetadata): Promise<string[]> {
-  const rows = await readRows(store, metadata);
+export async function coordinates(io: FileReader, metadata: TableMetadata): Promise<string[]> {
+  const rows = await readRows(io, metadata);
   return rows.map((row) => `${row['_kafka_partition']}/${row['_kafka_offset']}`).toSorted();
 }
