@@ -11,7 +11,7 @@ import { FLIGHT_SCHEMA, type Flight, readFlights } from '../flights.ts';
 import { call } from '../http-client.ts';
 import { kafkaClient } from '../kafka-client.ts';
 import { startProgress } from '../progress.ts';
-import { textTable } from '../text-table.ts';
+import { type Answer, answerTable } from '../text-table.ts';
 
 interface DemoOptions {
   readonly rows: string;
@@ -147,15 +147,11 @@ async function committed(http: string, rows: number): Promise<void> {
 async function ask(http: string, question: string, query: string): Promise<void> {
   const started = performance.now();
   const response = await call({ server: http, path: '/v1/sql', method: 'POST', body: { query } });
-  const answer = (await response.json()) as {
-    columns: { name: string }[];
-    rows: unknown[][];
-  };
+  const answer = (await response.json()) as Answer;
   const tookMs = performance.now() - started;
   say(`${question}  (${Math.round(tookMs)} ms)`);
   say(`  ${query}`);
-  const names = answer.columns.map((column) => column.name);
-  say(textTable(names, answer.rows).replace(/^/gm, '  ').trimEnd());
+  say(answerTable(answer).replace(/^/gm, '  ').trimEnd());
   say('');
 }
 

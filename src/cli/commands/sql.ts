@@ -1,7 +1,7 @@
 // floe sql: one query over the tables, as text table, JSON, CSV or Arrow.
 import { Command, Option } from 'commander';
 import { call, HTTP_SERVER } from '../http-client.ts';
-import { textTable } from '../text-table.ts';
+import { type Answer, answerTable } from '../text-table.ts';
 
 const ACCEPT = {
   table: 'application/json',
@@ -40,20 +40,5 @@ async function runSql(query: string, { server, format }: SqlOptions): Promise<vo
     if (format === 'json') process.stdout.write('\n');
     return;
   }
-  const { columns, rows } = (await response.json()) as {
-    columns: { name: string }[];
-    rows: unknown[][];
-  };
-  const names = columns.map((column) => column.name);
-  process.stdout.write(
-    textTable(
-      names,
-      rows.map((row) => row.map(cell)),
-    ),
-  );
-  process.stdout.write(`(${rows.length} ${rows.length === 1 ? 'row' : 'rows'})\n`);
-}
-
-function cell(value: unknown): unknown {
-  return typeof value === 'object' && value !== null ? JSON.stringify(value) : value;
+  process.stdout.write(answerTable((await response.json()) as Answer));
 }

@@ -104,13 +104,3 @@ test('faults of the query are 400 with their place; limits and odd requests have
   // A fault that only shows while rows are made is still an error of the whole answer in JSON.
   expect((await ask("SELECT CAST('x' || range AS INTEGER) FROM range(3)")).statusCode).toBe(400);
 });
-
-test('format.ts: a text table', async () => {
-  const { formatResult } = await import('../format.ts');
-  const result = (
-    await ask("SELECT 7 AS n, 'ä' AS name UNION ALL SELECT 1234, NULL ORDER BY n")
-  ).json();
-  expect(formatResult(result, 'table')).toBe(
-    '   n  name\n────  ────\n   7  ä\n1234  NULL\n(2 rows)\n',
-  );
-});

@@ -2,7 +2,7 @@
 import type { DuckDBDataChunk } from '@duckdb/node-api';
 import { FloeError } from '../../base/error.ts';
 import { arrowStream } from '../arrow.ts';
-import { csvLine } from '../format.ts';
+import { csvLine } from '../csv.ts';
 import type { QueryResult } from '../service.ts';
 import { type JsonValue, toJson } from '../values.ts';
 
