@@ -2,6 +2,7 @@
 // Everything is keyed by integer partition id; names resolve once, at admission (metadata/topic-directory.ts).
 // Errors of single partitions are Kafka error codes in the result; nothing here throws for one partition.
 import type { Component } from '../../base/lifecycle.ts';
+import type { TransactionAdmission } from '../../metadata/transactions.ts';
 
 /** One validated record batch (magic 2; CRC, lengths and counts checked by the caller). */
 export interface AppendItem {
@@ -19,6 +20,8 @@ export interface AppendItem {
   readonly maxTimestamp: number;
   /** Milliseconds when the topic uses LogAppendTime (already written into the batch), else −1. */
   readonly logAppendTimeMs: number;
+  /** Of a transactional batch: its transaction as it was at admission, held against it at the commit (L6). */
+  readonly transaction?: TransactionAdmission;
 }
 
 export interface AppendOutcome {

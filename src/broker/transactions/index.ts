@@ -1,0 +1,28 @@
+// Transactions as the broker's composition root sees them: a coordinator, and the handlers that use it.
+// Produce, InitProducerId and OffsetFetch reach it through the broker's services.
+import type { AnyHandler } from '../handler.ts';
+import { addPartitionsToTxnHandler } from '../handlers/24-add-partitions-to-txn.ts';
+import { addOffsetsToTxnHandler } from '../handlers/25-add-offsets-to-txn.ts';
+import { endTxnHandler } from '../handlers/26-end-txn.ts';
+import { txnOffsetCommitHandler } from '../handlers/28-txn-offset-commit.ts';
+import { describeProducersHandler } from '../handlers/61-describe-producers.ts';
+import { describeTransactionsHandler } from '../handlers/65-describe-transactions.ts';
+import { listTransactionsHandler } from '../handlers/66-list-transactions.ts';
+import type { TransactionCoordinator } from './coordinator.ts';
+
+export { TransactionCoordinator } from './coordinator.ts';
+export type { PendingOffsets, TransactionalCommitter, TransactionalGroups } from './groups.ts';
+export { transactionSettings } from './settings.ts';
+
+/** All APIs that need the transaction coordinator and nothing else. */
+export function transactionHandlers(transactions: TransactionCoordinator): readonly AnyHandler[] {
+  return [
+    addPartitionsToTxnHandler(transactions),
+    addOffsetsToTxnHandler(transactions),
+    endTxnHandler(transactions),
+    txnOffsetCommitHandler(transactions),
+    describeProducersHandler(transactions),
+    describeTransactionsHandler(transactions),
+    listTransactionsHandler(transactions),
+  ];
+}
