@@ -1,6 +1,8 @@
 // The batches of a flush as columns: what the front knows about them, without their bytes.
-// One buffer, so that it crosses a thread by transfer; 52 bytes a batch. Filled on the produce path, hence no objects.
+// One buffer, so that it crosses a thread by transfer; 64 bytes a batch. Filled on the produce path, hence no objects;
+// the two columns of transactions are written for batches of transactions only.
 import { assert } from '../base/assert.ts';
+import type { TransactionMode } from './transactions.ts';
 
 /** Element n of each column is batch n, in order of admission. */
 export interface BatchColumns {
@@ -9,6 +11,8 @@ export interface BatchColumns {
   readonly producerIds: Float64Array;
   /** Milliseconds, −1 if none. */
   readonly maxTimestamps: Float64Array;
+  /** Of the producer's transaction, as noted at admission; means nothing unless `transactions` is set. */
+  readonly incarnations: Float64Array;
   readonly partitionIds: Uint32Array;
   /** Where the batch lies in the slab. */
   readonly slabOffsets: Uint32Array;
@@ -22,10 +26,24 @@ export interface BatchColumns {
   readonly positions: Uint32Array;
   /** Where the header of its block lies in the object. */
   readonly blockPositions: Uint32Array;
+  /** 0 outside of transactions, else {@link transactionCode}. */
+  readonly transactions: Uint32Array;
 }
 
 /** Bytes of one batch over all columns. */
-const BATCH_COLUMN_BYTES = 2 * 8 + 9 * 4;
+const BATCH_COLUMN_BYTES = 3 * 8 + 10 * 4;
+
+const MODES: readonly TransactionMode[] = ['verify', 'verify-abortable', 'implicit'];
+
+/** How the column `transactions` says that a batch is part of a transaction, and how it is treated outside of it. */
+export function transactionCode(mode: TransactionMode): number {
+  return MODES.indexOf(mode) + 1;
+}
+
+/** The inverse of {@link transactionCode}; undefined for a batch outside of transactions. */
+export function transactionMode(code: number): TransactionMode | undefined {
+  return MODES[code - 1];
+}
 
 /** Columns for up to `capacity` batches over one fresh buffer. */
 export function allocateColumns(capacity: number): BatchColumns {
@@ -59,6 +77,7 @@ export function viewColumns(
     count,
     producerIds: doubles(),
     maxTimestamps: doubles(),
+    incarnations: doubles(),
     partitionIds: words(),
     slabOffsets: words(),
     lengths: words(),
@@ -68,6 +87,7 @@ export function viewColumns(
     baseSequences: integers(),
     positions: words(),
     blockPositions: words(),
+    transactions: words(),
   };
 }
 

@@ -15,6 +15,9 @@ import { type TestBatch, testColumns } from './test-batches.ts';
 
 const MAX = 2 ** 31 - 1;
 
+/** Outside of transactions. */
+type PlainBatch = Required<Omit<TestBatch, 'transaction'>>;
+
 /** The naive model: every accepted batch of a (partition, producer) for ever, one at a time, no columns. */
 class Model {
   readonly ends = new Map<number, number>();
@@ -29,7 +32,7 @@ class Model {
     this.young = new Set(young);
   }
 
-  send(batch: Required<TestBatch>): readonly [code: number, offset: number, duplicate: boolean] {
+  send(batch: PlainBatch): readonly [code: number, offset: number, duplicate: boolean] {
     const end = this.ends.get(batch.partitionId);
     if (end === undefined) return [3, -1, false];
     const accept = () => {
@@ -80,6 +83,9 @@ class Kept implements LogState {
   mayHaveExpired(producerId: number) {
     return !this.young.has(producerId);
   }
+  transaction() {
+    return undefined;
+  }
 }
 
 // Few values, so that chains, duplicates, gaps, epochs and the wrap all happen often.
@@ -96,7 +102,7 @@ const batch = fc.record({
 type Drawn = typeof batch extends fc.Arbitrary<infer T> ? T : never;
 
 /** Turns relative steps into sequences by what this sender has sent so far, whatever became of it. */
-function sequencesOf(flushes: readonly (readonly Drawn[])[]): Required<TestBatch>[][] {
+function sequencesOf(flushes: readonly (readonly Drawn[])[]): PlainBatch[][] {
   const sent = new Map<string, { first: number; records: number }[]>();
   return flushes.map((flush) =>
     flush.map(({ step, ...drawn }) => {

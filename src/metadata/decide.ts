@@ -1,10 +1,10 @@
 // The sequencer's decision: which batches of a flush are accepted, at which offsets, and which are duplicates
 // or refused. Pure and shared by every store; a store reads the state before it and writes the changes after it.
-// Rules: design "Sequencer" (L2, L4, L5) and Kafka's idempotence (KIP-98, KIP-360, KAFKA-15591).
-// Room for transactions: a batch's (producer id, epoch) is checked in `sequenceError`; an incarnation column and
-// a transaction look-up in LogState join it there.
+// Rules: design "Sequencer" (L2, L4, L5) and "Transactions" (L6), Kafka's idempotence (KIP-98, KIP-360, KAFKA-15591).
+// Not for: the end of a transaction (markers.ts), what may happen to one (transactions.ts).
+import { assert } from '../base/assert.ts';
 import { ErrorCode } from '../protocol/errors.ts';
-import { type BatchColumns, groupByPartition } from './batch-columns.ts';
+import { type BatchColumns, groupByPartition, transactionMode } from './batch-columns.ts';
 import {
   appendSequence,
   continuesSequence,
@@ -14,6 +14,10 @@ import {
   type Sequences,
   sequencesEpoch,
 } from './sequences.ts';
+import { produceFault, step, type TransactionMode, type TransactionState } from './transactions.ts';
+
+/** First offsets of the transactions that are open in a partition by producer id, ascending by offset. */
+export type OpenRanges = ReadonlyMap<number, number>;
 
 /** The end of a partition's log. */
 export interface PartitionTail {
@@ -21,6 +25,8 @@ export interface PartitionTail {
   readonly nextOffset: number;
   /** Largest timestamp so far, −1 if none. */
   readonly maxTimestamp: number;
+  /** Undefined where none is. */
+  readonly open?: OpenRanges | undefined;
 }
 
 /** What `decide` may ask of the store, read under the locks of the commit. */
@@ -31,6 +37,15 @@ export interface LogState {
   sequences(partitionId: number, producerId: number): Sequences | undefined;
   /** True when a producer without state may have had one that expired (old id, or of another cluster). */
   mayHaveExpired(producerId: number): boolean;
+  /** The transactional id that writes under this producer id. */
+  transaction(producerId: number): TransactionState | undefined;
+}
+
+/** A transaction's first batch in a partition. */
+export interface BegunTransaction {
+  readonly partitionId: number;
+  readonly producerId: number;
+  readonly firstOffset: number;
 }
 
 /** Element n of each column belongs to batch n of the flush. */
@@ -47,6 +62,9 @@ export interface Decision {
   readonly partitions: ReadonlyMap<number, PartitionTail>;
   /** New sequences by partition id and producer id. */
   readonly sequences: ReadonlyMap<number, ReadonlyMap<number, Sequences>>;
+  /** New states by producer id, of transactions that a batch began or took into a partition (KIP-890). */
+  readonly transactions: ReadonlyMap<number, TransactionState>;
+  readonly begun: readonly BegunTransaction[];
 }
 
 /**
@@ -64,6 +82,8 @@ export function decide(state: LogState, batches: BatchColumns, nowMs: number): D
     order,
     partitions: new Map<number, PartitionTail>(),
     sequences: new Map<number, Map<number, Sequences>>(),
+    transactions: new Map<number, TransactionState>(),
+    begun: [],
   };
   for (let start = 0; start < count; ) {
     const partitionId = batches.partitionIds[order[start]!]!;
@@ -89,6 +109,16 @@ interface PartitionBatches {
 interface Draft extends Decision {
   readonly partitions: Map<number, PartitionTail>;
   readonly sequences: Map<number, Map<number, Sequences>>;
+  readonly transactions: Map<number, TransactionState>;
+  readonly begun: BegunTransaction[];
+}
+
+/** One partition while its batches are gone through. */
+interface PartitionDraft {
+  nextOffset: number;
+  maxTimestamp: number;
+  open: OpenRanges | undefined;
+  readonly producers: Map<number, Sequences>;
 }
 
 function decidePartition(input: PartitionBatches, result: Draft): void {
@@ -98,29 +128,106 @@ function decidePartition(input: PartitionBatches, result: Draft): void {
     for (const n of ordinals) result.errorCodes[n] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
     return;
   }
-  const producers = new Map<number, Sequences>();
-  let { nextOffset, maxTimestamp } = tail;
+  const draft: PartitionDraft = {
+    nextOffset: tail.nextOffset,
+    maxTimestamp: tail.maxTimestamp,
+    open: tail.open,
+    producers: new Map(),
+  };
   for (const n of ordinals) {
-    if (batches.producerIds[n]! >= 0 && !admitSequence(input, producers, result, n, nextOffset))
-      continue;
-    if (batches.maxTimestamps[n]! > maxTimestamp) maxTimestamp = batches.maxTimestamps[n]!;
-    result.baseOffsets[n] = nextOffset;
-    result.runningMax[n] = maxTimestamp;
-    nextOffset += batches.lastOffsetDeltas[n]! + 1;
+    if (batches.producerIds[n]! >= 0 && !admitProducer(input, draft, result, n)) continue;
+    const timestamp = batches.maxTimestamps[n]!;
+    if (timestamp > draft.maxTimestamp) draft.maxTimestamp = timestamp;
+    result.baseOffsets[n] = draft.nextOffset;
+    result.runningMax[n] = draft.maxTimestamp;
+    draft.nextOffset += batches.lastOffsetDeltas[n]! + 1;
   }
-  if (nextOffset !== tail.nextOffset) {
-    result.partitions.set(partitionId, { nextOffset, maxTimestamp });
+  if (draft.nextOffset !== tail.nextOffset) {
+    const { nextOffset, maxTimestamp, open, producers } = draft;
+    result.partitions.set(partitionId, { nextOffset, maxTimestamp, open });
     if (producers.size > 0) result.sequences.set(partitionId, producers);
   }
 }
 
-/** True when batch `n` of an idempotent producer is accepted at `offset`; else its outcome is in `result`. */
-function admitSequence(
-  { state, batches, partitionId, nowMs }: PartitionBatches,
-  producers: Map<number, Sequences>,
+/** True when batch `n`, which has a producer id, is accepted; else its outcome is in `result`. */
+function admitProducer(
+  input: PartitionBatches,
+  draft: PartitionDraft,
   result: Draft,
   n: number,
-  offset: number,
+): boolean {
+  const code = input.batches.transactions[n]!;
+  const mode = code === 0 ? undefined : transactionMode(code);
+  const fault = mode === undefined ? ErrorCode.NONE : transactionFault(input, result, n, mode);
+  if (fault !== ErrorCode.NONE) {
+    result.errorCodes[n] = fault;
+    return false;
+  }
+  if (!admitSequence(input, draft, result, n)) return false;
+  if (mode !== undefined) join(input, draft, result, n);
+  return true;
+}
+
+/** Of the flush so far: earlier batches of it may have taken the transaction into this partition. */
+function transactionOf({ state }: PartitionBatches, result: Draft, producerId: number) {
+  return result.transactions.get(producerId) ?? state.transaction(producerId);
+}
+
+/** L6: the error code of a batch that isn't, or is no longer, part of its producer's transaction. */
+function transactionFault(
+  input: PartitionBatches,
+  result: Draft,
+  n: number,
+  mode: TransactionMode,
+): number {
+  const { batches, partitionId } = input;
+  const producerId = batches.producerIds[n]!;
+  return produceFault(transactionOf(input, result, producerId), {
+    producerId,
+    producerEpoch: batches.producerEpochs[n]!,
+    partitionId,
+    incarnation: batches.incarnations[n]!,
+    mode,
+  });
+}
+
+/** Takes an accepted batch's transaction into the partition, where it isn't yet. */
+function join(input: PartitionBatches, draft: PartitionDraft, result: Draft, n: number): void {
+  const { batches, partitionId, nowMs } = input;
+  const producerId = batches.producerIds[n]!;
+  const before = transactionOf(input, result, producerId)!;
+  if (!before.partitions.has(partitionId)) {
+    const event = {
+      type: 'produce',
+      producerId,
+      producerEpoch: batches.producerEpochs[n]!,
+      partitionId,
+      incarnation: batches.incarnations[n]!,
+      mode: 'implicit',
+    } as const;
+    const { errorCode, next } = step(before.transactionalId, before, event, {
+      nowMs,
+      newProducerId: noProducerId,
+    });
+    assert(errorCode === ErrorCode.NONE && next !== undefined, 'L6: an accepted batch may join');
+    result.transactions.set(producerId, next);
+  }
+  if (draft.open?.has(producerId) === true) return;
+  // Offsets ascend, so the newest is the last.
+  draft.open = new Map(draft.open).set(producerId, draft.nextOffset);
+  result.begun.push({ partitionId, producerId, firstOffset: draft.nextOffset });
+}
+
+const noProducerId = (): never => {
+  throw new Error('a batch takes no new producer id');
+};
+
+/** True when batch `n` of an idempotent producer is accepted as the partition's next; else its outcome is in `result`. */
+function admitSequence(
+  { state, batches, partitionId, nowMs }: PartitionBatches,
+  { producers, nextOffset: offset, open }: PartitionDraft,
+  result: Draft,
+  n: number,
 ): boolean {
   const producerId = batches.producerIds[n]!;
   const epoch = batches.producerEpochs[n]!;
@@ -134,7 +241,11 @@ function admitSequence(
     result.baseOffsets[n] = original;
     return false;
   }
-  const refusal = sequenceError(known, epoch, first, state.mayHaveExpired(producerId));
+  const outside = open?.has(producerId) === true && batches.transactions[n] === 0;
+  const refusal =
+    sequenceError(known, epoch, first, state.mayHaveExpired(producerId)) ||
+    // A producer's transaction is open here and this batch isn't part of it.
+    (outside ? ErrorCode.INVALID_TXN_STATE : ErrorCode.NONE);
   if (refusal !== ErrorCode.NONE) {
     result.errorCodes[n] = refusal;
     return false;

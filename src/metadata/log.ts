@@ -84,12 +84,27 @@ export interface PartitionLog {
   readonly partitionId: number;
   readonly logStartOffset: number;
   readonly highWatermark: number;
-  /** Equal to the high watermark while no transaction is open. */
+  /** Where the earliest open transaction begins, the high watermark while none is open; not below the log start. */
   readonly lastStableOffset: number;
   /** −1 when empty. */
   readonly maxTimestamp: number;
   /** Bytes of accepted batches that the log still holds. */
   readonly sizeBytes: number;
+}
+
+/** A transaction whose records readers of committed ones leave out, from `firstOffset` up to its producer's marker. */
+export interface AbortedTransaction {
+  readonly producerId: number;
+  readonly firstOffset: number;
+}
+
+/** The transactions of a partition that has or had any. */
+export interface PartitionTransactions {
+  readonly partitionId: number;
+  /** First offsets by producer id, ascending. */
+  readonly open: ReadonlyMap<number, number>;
+  /** Marker of the newest abort whose records may still be read, −1 if there is none. */
+  readonly lastAbortedOffset: number;
 }
 
 /** Seals an object: its flush rows give way to one entry per partition. */
@@ -117,6 +132,19 @@ export interface LogMetadata {
   commit(flushes: readonly FlushCommit[]): Promise<readonly CommittedFlush[]>;
   /** All partitions, or those asked for (unknown ones left out). Exact: from the primary. */
   partitions(partitionIds?: readonly number[]): Promise<readonly PartitionLog[]>;
+  /** Number of the newest commit, 0 before the first. Flushes and ends of transactions count without a gap. */
+  lastCommitNumber(): Promise<number>;
+  /** Open and aborted transactions; partitions without any are left out. */
+  transactions(): Promise<readonly PartitionTransactions[]>;
+  /**
+   * Aborted transactions that matter to a reader of `[offset, endOffset)`, by the offset of their markers.
+   * `endOffset` is at most the last stable offset: below it no transaction is open (L7).
+   */
+  abortedTransactions(
+    partitionId: number,
+    offset: number,
+    endOffset: number,
+  ): Promise<readonly AbortedTransaction[]>;
   /** Rows of flushes whose objects aren't sealed, in commit order, from after `commitNumber` (0: all). */
   flushesAfter(commitNumber: number, limit: number): Promise<readonly FlushRow[]>;
   /** Entries of a partition that end above `offset`, ascending. */

@@ -13,6 +13,7 @@ import type { ResourceConfigsMetadata } from './resource-configs.ts';
 import type { SecurityMetadata } from './security.ts';
 import type { TablesMetadata } from './tables.ts';
 import type { TopicsMetadata } from './topics.ts';
+import type { TransactionsMetadata } from './transactions.ts';
 
 export interface Metadata {
   readonly cluster: ClusterMetadata;
@@ -20,6 +21,7 @@ export interface Metadata {
   readonly log: LogMetadata;
   readonly objects: ObjectsMetadata;
   readonly producers: ProducersMetadata;
+  readonly transactions: TransactionsMetadata;
   readonly groups: GroupsMetadata;
   readonly security: SecurityMetadata;
   readonly registry: RegistryMetadata;

@@ -1,11 +1,42 @@
 // The packed index: where the accepted batches of some object lie, as one compact block of bytes.
-// An entry is a *run* of adjacent accepted batches of one partition; entries are sorted by (partition, offset).
+// An entry is a *run* of adjacent accepted batches of one partition, or the marker that ended a transaction there, which
+// takes one offset and no bytes. Entries are sorted by (partition, offset).
 // Columns of fixed width in one buffer: opening it costs nothing, a look-up is a binary search.
 // One codec serves the row of a flush, the footer of a sealed object and that of a stream object.
 // Not for: which offsets are visible (watermarks) and what an object's bytes look like (storage/log/wal-format.ts).
 import { endianness } from 'node:os';
 import { assert } from '../base/assert.ts';
 import { FloeError } from '../base/error.ts';
+
+/**
+ * What an entry is: raw batches without gaps between them, the end of a transaction, or (compaction by key) batches
+ * whose headers say their base offsets, with gaps where others were.
+ */
+export const EntryKind = { BATCHES: 0, COMMIT: 1, ABORT: 2, PLACED: 3 } as const;
+
+/** True for the end of a transaction, which has no bytes. */
+export const isMarker = (kind: number): boolean =>
+  kind === EntryKind.COMMIT || kind === EntryKind.ABORT;
+
+/** The end of a transaction in one partition: what its control batch is made of, the same at every fetch. */
+export interface Marker {
+  readonly committed: boolean;
+  readonly producerId: number;
+  readonly producerEpoch: number;
+  readonly coordinatorEpoch: number;
+  /** Milliseconds. */
+  readonly timestampMs: number;
+}
+
+/** What markers have beyond the columns of entries: element m belongs to the marker whose position is m. */
+export interface MarkerColumns {
+  readonly producerIds: Float64Array;
+  readonly timestamps: Float64Array;
+  readonly producerEpochs: Int32Array;
+  readonly coordinatorEpochs: Int32Array;
+  /** How many {@link setMarker} has filled. */
+  taken: number;
+}
 
 /** Columns of equal length `count`; entry n is the n-th element of each. */
 export interface PackedIndex {
@@ -17,7 +48,7 @@ export interface PackedIndex {
   readonly partitionIds: Uint32Array;
   /** Offsets the run takes: its end is `baseOffset + offsetSpan`. */
   readonly offsetSpans: Uint32Array;
-  /** First byte of the run's first batch within the object. */
+  /** First byte of the run's first batch within the object; of a marker its place in `markers`. */
   readonly positions: Uint32Array;
   /** Bytes of the run's batches, end to end. */
   readonly lengths: Uint32Array;
@@ -25,29 +56,39 @@ export interface PackedIndex {
   readonly batchCounts: Uint32Array;
   /** Where the header of the block that holds the run begins (≤ position), to check bytes after a read. */
   readonly blockPositions: Uint32Array;
-  /** 0: record batches. 1 and 2 are kept for the markers of committed and aborted transactions, which hold no bytes. */
+  /** {@link EntryKind}. */
   readonly kinds: Uint8Array;
+  readonly markers: MarkerColumns;
+  /** The marker that entry n is; entry n is one. */
+  marker(n: number): Marker;
   /** All columns as they are stored. */
   readonly bytes: Uint8Array;
 }
 
+/** Without markers, and the form with them. */
 const VERSION = 1;
+const VERSION_WITH_MARKERS = 2;
 const HEADER_BYTES = 8;
+const MARKED_HEADER_BYTES = 16;
 const ENTRY_FIXED_BYTES = 2 * 8 + 7 * 4;
+const MARKER_BYTES = 2 * 8 + 2 * 4;
 
 assert(endianness() === 'LE', 'stored columns are little-endian, so is every platform we run on');
 
-/** Bytes that an index of `count` entries takes. */
-function packedIndexBytes(count: number): number {
-  return HEADER_BYTES + count * ENTRY_FIXED_BYTES + Math.ceil(count / 8) * 8;
+/** Bytes that an index of `count` entries takes, `markers` of them markers. */
+function packedIndexBytes(count: number, markers: number): number {
+  const header = markers === 0 ? HEADER_BYTES : MARKED_HEADER_BYTES;
+  const entries = count * ENTRY_FIXED_BYTES + Math.ceil(count / 8) * 8;
+  return header + markers * MARKER_BYTES + entries;
 }
 
-/** A zeroed index for `count` entries, to be filled in. */
-export function allocateIndex(count: number): PackedIndex {
-  const bytes = new Uint8Array(packedIndexBytes(count));
-  const header = new Uint32Array(bytes.buffer, 0, 2);
-  header[0] = VERSION;
+/** A zeroed index for `count` entries, of which `markers` will be markers, to be filled in. */
+export function allocateIndex(count: number, markers = 0): PackedIndex {
+  const bytes = new Uint8Array(packedIndexBytes(count, markers));
+  const header = new Uint32Array(bytes.buffer, 0, markers === 0 ? 2 : 3);
+  header[0] = markers === 0 ? VERSION : VERSION_WITH_MARKERS;
   header[1] = count;
+  if (markers > 0) header[2] = markers;
   return openIndex(bytes);
 }
 
@@ -60,18 +101,24 @@ export function openIndex(stored: Uint8Array): PackedIndex {
   if (bytes.length < HEADER_BYTES)
     throw new FloeError('corrupt', `a packed index of ${bytes.length} bytes`);
   const { buffer, byteOffset } = bytes;
-  const header = new Uint32Array(buffer, byteOffset, 2);
-  const count = header[1]!;
-  if (header[0] !== VERSION || bytes.length !== packedIndexBytes(count)) {
+  const [version, count] = new Uint32Array(buffer, byteOffset, 2) as unknown as [number, number];
+  const marked = version === VERSION_WITH_MARKERS && bytes.length >= MARKED_HEADER_BYTES;
+  const markerCount = marked ? new Uint32Array(buffer, byteOffset, 3)[2]! : 0;
+  if (!(marked || version === VERSION) || bytes.length !== packedIndexBytes(count, markerCount)) {
     throw new FloeError(
       'corrupt',
-      `a packed index of version ${header[0]} with ${count} entries in ${bytes.length} bytes`,
+      `a packed index of version ${version} with ${count} entries in ${bytes.length} bytes`,
     );
   }
-  let at = byteOffset + HEADER_BYTES;
-  const doubles = () => {
-    const column = new Float64Array(buffer, at, count);
-    at += 8 * count;
+  let at = byteOffset + (marked ? MARKED_HEADER_BYTES : HEADER_BYTES);
+  const doubles = (length: number) => {
+    const column = new Float64Array(buffer, at, length);
+    at += 8 * length;
+    return column;
+  };
+  const integers = (length: number) => {
+    const column = new Int32Array(buffer, at, length);
+    at += 4 * length;
     return column;
   };
   const words = () => {
@@ -79,10 +126,12 @@ export function openIndex(stored: Uint8Array): PackedIndex {
     at += 4 * count;
     return column;
   };
-  return {
+  // Columns of eight bytes first, for their alignment.
+  const [producerIds, timestamps] = [doubles(markerCount), doubles(markerCount)];
+  const entries = {
     count,
-    baseOffsets: doubles(),
-    maxTimestamps: doubles(),
+    baseOffsets: doubles(count),
+    maxTimestamps: doubles(count),
     partitionIds: words(),
     offsetSpans: words(),
     positions: words(),
@@ -90,9 +139,39 @@ export function openIndex(stored: Uint8Array): PackedIndex {
     recordCounts: words(),
     batchCounts: words(),
     blockPositions: words(),
-    kinds: new Uint8Array(buffer, at, count),
-    bytes,
   };
+  const [producerEpochs, coordinatorEpochs] = [integers(markerCount), integers(markerCount)];
+  const kinds = new Uint8Array(buffer, at, count);
+  const markers = { producerIds, timestamps, producerEpochs, coordinatorEpochs, taken: 0 };
+  const { positions } = entries;
+  const marker = (n: number) => markerAt(markers, positions[n]!, kinds[n]!);
+  return { ...entries, kinds, markers, marker, bytes };
+}
+
+function markerAt(markers: MarkerColumns, m: number, kind: number): Marker {
+  assert(isMarker(kind), 'L4: only markers are read as such');
+  return {
+    committed: kind === EntryKind.COMMIT,
+    producerId: markers.producerIds[m]!,
+    producerEpoch: markers.producerEpochs[m]!,
+    coordinatorEpoch: markers.coordinatorEpochs[m]!,
+    timestampMs: markers.timestamps[m]!,
+  };
+}
+
+/** Makes entry `n` of an index that is being filled a marker; its partition, offset and running maximum are set apart. */
+export function setMarker(index: PackedIndex, n: number, marker: Marker): void {
+  const { markers } = index;
+  const m = markers.taken;
+  assert(m < markers.producerIds.length, 'an index is allocated with room for its markers');
+  markers.taken = m + 1;
+  markers.producerIds[m] = marker.producerId;
+  markers.timestamps[m] = marker.timestampMs;
+  markers.producerEpochs[m] = marker.producerEpoch;
+  markers.coordinatorEpochs[m] = marker.coordinatorEpoch;
+  index.kinds[n] = marker.committed ? EntryKind.COMMIT : EntryKind.ABORT;
+  index.positions[n] = m;
+  index.offsetSpans[n] = 1;
 }
 
 /** Offset after the last record of entry `n`. */
@@ -144,13 +223,22 @@ export function copyEntry(to: PackedIndex, n: number, from: PackedIndex, m: numb
   to.baseOffsets[n] = from.baseOffsets[m]!;
   to.maxTimestamps[n] = from.maxTimestamps[m]!;
   to.partitionIds[n] = from.partitionIds[m]!;
+  if (isMarker(from.kinds[m]!)) {
+    setMarker(to, n, from.marker(m));
+    return;
+  }
+  to.kinds[n] = from.kinds[m]!;
   to.offsetSpans[n] = from.offsetSpans[m]!;
   to.positions[n] = from.positions[m]!;
   to.lengths[n] = from.lengths[m]!;
   to.recordCounts[n] = from.recordCounts[m]!;
   to.batchCounts[n] = from.batchCounts[m]!;
   to.blockPositions[n] = from.blockPositions[m]!;
-  to.kinds[n] = from.kinds[m]!;
+}
+
+/** How many entries of an index are markers. */
+export function markerCount({ markers }: PackedIndex): number {
+  return markers.producerIds.length;
 }
 
 /** A shallow view of entries `[start, end)` as plain records: for tools and tests, not for hot paths. */

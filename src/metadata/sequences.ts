@@ -3,7 +3,10 @@
 // Sequences are 31-bit and wrap from 2^31−1 to 0 (KIP-98).
 import { assert } from '../base/assert.ts';
 
-/** [epoch, last active ms, batches held, then per batch, oldest first: first sequence, last sequence, offset]. */
+/**
+ * [epoch, last active ms, batches held, then per batch, oldest first: first sequence, last sequence, offset; at the end
+ * the coordinator epoch of the latest transaction marker, −1 if none].
+ */
 export type Sequences = Float64Array;
 
 /** Kafka's brokers remember as many, and clients keep at most five requests in flight. */
@@ -14,12 +17,14 @@ const ACTIVE = 1;
 const COUNT = 2;
 const FIRST_ENTRY = 3;
 const ENTRY = 3;
-const LENGTH = FIRST_ENTRY + ENTRY * REMEMBERED_BATCHES;
+const COORDINATOR = FIRST_ENTRY + ENTRY * REMEMBERED_BATCHES;
+const LENGTH = COORDINATOR + 1;
 const MAX_SEQUENCE = 2 ** 31 - 1;
 
 export function newSequences(): Sequences {
   const sequences = new Float64Array(LENGTH);
   sequences[EPOCH] = -1;
+  sequences[COORDINATOR] = -1;
   return sequences;
 }
 
@@ -30,6 +35,17 @@ export function sequencesEpoch(sequences: Sequences): number {
 /** When the producer last had a batch accepted here, milliseconds. */
 export function sequencesActiveMs(sequences: Sequences): number {
   return sequences[ACTIVE]!;
+}
+
+/** Coordinator epoch of the producer's latest transaction marker here, −1 if there is none. */
+export function coordinatorEpoch(sequences: Sequences): number {
+  return sequences[COORDINATOR]!;
+}
+
+/** The sequence of the producer's newest record under its epoch, −1 if there is none. */
+export function newestSequence(sequences: Sequences): number {
+  const held = sequences[COUNT]!;
+  return held === 0 ? -1 : sequences[FIRST_ENTRY + ENTRY * (held - 1) + 1]!;
 }
 
 /** The sequence of the last record of a batch. */
@@ -53,10 +69,9 @@ export function duplicateOf(
   return -1;
 }
 
-/** True when `first` follows the newest remembered batch. */
+/** True when `first` follows the newest remembered batch; an epoch without any begins at 0. */
 export function continuesSequence(sequences: Sequences, first: number): boolean {
-  assert(sequences[COUNT]! > 0, 'L5: a producer state holds at least one batch');
-  const newest = sequences[FIRST_ENTRY + ENTRY * (sequences[COUNT]! - 1) + 1]!;
+  const newest = newestSequence(sequences);
   return first === (newest === MAX_SEQUENCE ? 0 : newest + 1);
 }
 
@@ -76,7 +91,7 @@ export function appendSequence(sequences: Sequences, batch: AcceptedBatch): void
   sequences[ACTIVE] = batch.nowMs;
   let held = sequences[COUNT]!;
   if (held === REMEMBERED_BATCHES) {
-    sequences.copyWithin(FIRST_ENTRY, FIRST_ENTRY + ENTRY, LENGTH);
+    sequences.copyWithin(FIRST_ENTRY, FIRST_ENTRY + ENTRY, COORDINATOR);
     held -= 1;
   }
   const at = FIRST_ENTRY + ENTRY * held;
@@ -86,6 +101,26 @@ export function appendSequence(sequences: Sequences, batch: AcceptedBatch): void
   sequences[COUNT] = held + 1;
 }
 
+/** What a marker says of its producer. */
+export interface MarkedEpoch {
+  readonly epoch: number;
+  readonly coordinatorEpoch: number;
+  readonly nowMs: number;
+}
+
+/**
+ * Takes note of a transaction marker: its epoch fences those below, under a higher one sequences start over (KIP-890),
+ * under the same one they go on. Changes `sequences`.
+ */
+export function markSequences(sequences: Sequences, marker: MarkedEpoch): void {
+  if (marker.epoch > sequences[EPOCH]!) {
+    sequences[EPOCH] = marker.epoch;
+    sequences[COUNT] = 0;
+  }
+  sequences[ACTIVE] = marker.nowMs;
+  sequences[COORDINATOR] = marker.coordinatorEpoch;
+}
+
 /** The stored form. */
 export function sequencesToBytes(sequences: Sequences): Uint8Array {
   return new Uint8Array(sequences.buffer, sequences.byteOffset, sequences.byteLength);
@@ -93,6 +128,12 @@ export function sequencesToBytes(sequences: Sequences): Uint8Array {
 
 /** The inverse of {@link sequencesToBytes}, as a copy of its own. */
 export function sequencesFromBytes(bytes: Uint8Array): Sequences {
-  assert(bytes.length === LENGTH * 8, 'L5: a stored producer state has its fixed length');
-  return new Float64Array(bytes.slice().buffer);
+  // Stored before there were transactions: without a coordinator epoch.
+  assert(
+    bytes.length === LENGTH * 8 || bytes.length === COORDINATOR * 8,
+    'L5: a stored producer state has its fixed length',
+  );
+  const sequences = newSequences();
+  sequences.set(new Float64Array(bytes.slice().buffer));
+  return sequences;
 }

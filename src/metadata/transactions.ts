@@ -450,6 +450,8 @@ export interface TransactionOutcome {
   readonly ended?: EndedTransaction;
   /** Staged offsets of the ended transaction that went into their groups: those of deleted topics are left out. */
   readonly applied?: StagedOffsets;
+  /** Of its markers, −1 if there was no partition left to mark: a front that has applied it shows the end. */
+  readonly commitNumber?: number;
 }
 
 /** What a partition knows of a producer that wrote to it (KIP-664). */

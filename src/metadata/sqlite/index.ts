@@ -13,6 +13,8 @@ import { resourceConfigsMigrations, SqliteResourceConfigs } from './resource-con
 import { SqliteSecurity, securityMigrations } from './security.ts';
 import { SqliteTables, tablesMigrations } from './tables.ts';
 import { SqliteTopics, topicsMigrations } from './topics.ts';
+import { transactionRangesMigrations } from './transaction-ranges.ts';
+import { SqliteTransactions, TransactionStates, transactionsMigrations } from './transactions.ts';
 
 export interface SqliteMetadata extends Metadata {
   readonly database: Database;
@@ -47,6 +49,8 @@ export function openDatabase(path: string): Database {
     ...catalogMigrations,
     ...quotasMigrations,
     ...resourceConfigsMigrations,
+    ...transactionsMigrations,
+    ...transactionRangesMigrations,
   ]);
 }
 
@@ -57,10 +61,11 @@ export function metadataOn(
 ): SqliteMetadata {
   const tables = new SqliteTables(database);
   const ages = new ProducerAges(database, producerExpirationMs);
-  const log = new SqliteLog(database, ages);
+  const states = new TransactionStates(database);
+  const log = new SqliteLog(database, ages, states);
   return {
     database,
-    topics: new SqliteTopics(database, [log, tables.hooks()]),
+    topics: new SqliteTopics(database, [log, states, tables.hooks()]),
     groups: new SqliteGroups(database),
     security: new SqliteSecurity(database),
     registry: new SqliteRegistry(database),
@@ -72,6 +77,7 @@ export function metadataOn(
     objects: new SqliteObjects(database, log),
     cluster: new SqliteCluster(database),
     producers: new SqliteProducers(ages, log),
+    transactions: new SqliteTransactions(database, { states, log, ages }),
     close: () => database.close(),
   };
 }

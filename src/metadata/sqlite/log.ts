@@ -5,7 +5,13 @@
 import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
 import type { BatchColumns } from '../batch-columns.ts';
-import { type Decision, decide, type LogState, type PartitionTail } from '../decide.ts';
+import {
+  type Decision,
+  decide,
+  type LogState,
+  type OpenRanges,
+  type PartitionTail,
+} from '../decide.ts';
 import {
   eachProducerBatch,
   packExceptions,
@@ -14,27 +20,38 @@ import {
   recallOutcome,
 } from '../flush-outcome.ts';
 import type {
+  AbortedTransaction,
   CommittedFlush,
   FlushCommit,
+  FlushObject,
   FlushRow,
   LogMetadata,
   MoveLogStart,
   ObjectEntry,
   PartitionLog,
+  PartitionTransactions,
   SealObject,
 } from '../log.ts';
-import { endOffset, openIndex, type PackedIndex } from '../packed-index.ts';
+import { decideMarkers, firstOpen } from '../markers.ts';
+import { EntryKind, endOffset, openIndex, type PackedIndex } from '../packed-index.ts';
 import {
   appendSequence,
+  coordinatorEpoch,
+  markSequences,
+  newestSequence,
   newSequences,
   type Sequences,
   sequencesActiveMs,
+  sequencesEpoch,
   sequencesFromBytes,
   sequencesToBytes,
 } from '../sequences.ts';
+import type { EndedTransaction, PartitionProducer, TransactionState } from '../transactions.ts';
 import type { Database, Migration } from './database.ts';
 import type { ProducerAges, SequenceStore } from './producers.ts';
 import type { PartitionHooks } from './topics.ts';
+import { TransactionRanges } from './transaction-ranges.ts';
+import type { TransactionStore } from './transactions.ts';
 
 export const logMigrations: readonly Migration[] = [
   {
@@ -76,15 +93,29 @@ export interface KnownFile {
   readonly state: 'open' | 'sealed' | 'deleting' | 'deleted';
 }
 
+/** Keys of objects that hold markers only begin with it; nothing is stored under them. */
+const MARKERS_KEY = 'markers/';
+
 /** Pages that any commit rewrites: table leaf, unique index, and the way up. */
 const COMMIT_BYTES = 4 * 4096;
 
 const EMPTY = new Uint8Array(0);
 
+/** Where markers go and who hears of them: the sequencer, which knows the file that is being filled. */
+export interface MarkerHost {
+  /** The file that is being filled; undefined: the object of the newest flush. @throws the system's error. */
+  place(): FlushObject | undefined;
+  /** A commit of markers, after it has happened. */
+  committed(commit: FlushRow): void;
+  /** It failed, after `place` had named a file. */
+  failed(caught: unknown): void;
+}
+
 interface MemoryPartition {
   logStart: number;
   nextOffset: number;
   maxTimestamp: number;
+  open: OpenRanges | undefined;
   sizeBytes: number;
   /** First commit that the stored row lacks; 0 when it lacks none. */
   dirtySince: number;
@@ -99,6 +130,8 @@ const ENTRY_COLUMNS = `partition_id, base_offset, end_offset, object_id, index_p
 export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   readonly #db: Database;
   readonly #ages: ProducerAges;
+  readonly #transactions: TransactionStore;
+  readonly #ranges: TransactionRanges;
   readonly #partitions = new Map<number, MemoryPartition>();
   /** Partitions with something to checkpoint, in order of their first dirty commit. */
   readonly #dirty = new Set<number>();
@@ -106,10 +139,14 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   #lastCommit = 0;
   /** About how many bytes commits have put into SQLite's own log since this was last set to 0. */
   pendingLogBytes = 0;
+  /** Set by the sequencer. */
+  markerHost: MarkerHost | undefined;
 
-  constructor(db: Database, ages: ProducerAges) {
+  constructor(db: Database, ages: ProducerAges, transactions: TransactionStore) {
     this.#db = db;
     this.#ages = ages;
+    this.#transactions = transactions;
+    this.#ranges = new TransactionRanges(db);
     this.#load();
   }
 
@@ -125,7 +162,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   /** {@link commit} for the sequencer's own thread. */
   commitNow(flushes: readonly FlushCommit[]): readonly CommittedFlush[] {
     return this.#db.transaction(() => {
-      const draft = new Draft(this.#partitions, this.#ages);
+      const draft = this.#draft();
       let number = this.#lastCommit;
       const committed = flushes.map((flush) => {
         const known = this.recall(flush.flushId, flush.batches);
@@ -139,6 +176,10 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       });
       return committed;
     });
+  }
+
+  #draft(): Draft {
+    return new Draft(this.#partitions, this.#ages, this.#transactions);
   }
 
   /** The outcome of a flush that was committed under this id, if any. */
@@ -178,6 +219,8 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
         packProducers(flush.batches, decision),
       );
     this.pendingLogBytes += COMMIT_BYTES + index.bytes.length;
+    for (const state of decision.transactions.values()) this.#transactions.put(state);
+    this.#ranges.begin(decision.begun);
     draft.add({ decision, index, commitNumber });
     const { errorCodes, baseOffsets, duplicates } = decision;
     const { key: objectKey, generation } = flush.object;
@@ -194,7 +237,66 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
     };
   }
 
-  #objectId({ object, nowMs }: FlushCommit, liveBytes: number): number {
+  /**
+   * Writes the markers of transactions that end, one commit for all; part of the transaction that ends them, and
+   * called once in it. @returns the commit's number, −1 if none of their partitions is left.
+   */
+  endTransactionsNow(ended: readonly EndedTransaction[], nowMs: number): number {
+    return this.#db.transaction(() => {
+      const decision = decideMarkers(this.#draft().at(nowMs), ended, nowMs);
+      const { index } = decision;
+      if (index.count === 0) return -1;
+      const commitNumber = this.#lastCommit + 1;
+      const object = this.#markerObject(commitNumber, nowMs);
+      this.#db
+        .prepare('INSERT INTO flushes VALUES (?, ?, ?, ?, ?, ?, ?)')
+        .run(
+          commitNumber,
+          markerFlushId(commitNumber),
+          object.objectId,
+          nowMs,
+          index.bytes,
+          null,
+          null,
+        );
+      this.pendingLogBytes += COMMIT_BYTES + index.bytes.length;
+      this.#ranges.end(decision);
+      this.#db.afterCommit(() => {
+        this.#lastCommit = commitNumber;
+        this.#apply({ decision, index, commitNumber });
+        this.markerHost?.committed({
+          commitNumber,
+          ...object,
+          committedMs: nowMs,
+          index: index.bytes,
+        });
+      });
+      return commitNumber;
+    });
+  }
+
+  /** Markers lie with the flushes before them, so that flush rows of a partition stay in the order of its offsets. */
+  #markerObject(commitNumber: number, nowMs: number): MarkerObject {
+    const object = this.markerHost?.place();
+    if (object !== undefined) {
+      const objectId = this.#objectId({ object, nowMs }, 0);
+      return { objectId, objectKey: object.key, generation: object.generation };
+    }
+    const newest = this.#db
+      .prepare(`SELECT object_id, key, generation FROM flushes JOIN log_objects USING (object_id)
+        WHERE commit_number = ? AND state = 'open'`)
+      .get(commitNumber - 1);
+    if (newest !== undefined) {
+      const [objectId, generation] = [Number(newest['object_id']), Number(newest['generation'])];
+      return { objectId, objectKey: newest['key'] as string, generation };
+    }
+    // Its flush has been compacted already: an object that has an index and no bytes, for the next compaction.
+    const key = `${MARKERS_KEY}${commitNumber}`;
+    const bare: FlushObject = { key, kind: 'object', generation: 0, bytes: 0 };
+    return { objectId: this.#objectId({ object: bare, nowMs }, 0), objectKey: key, generation: 0 };
+  }
+
+  #objectId({ object, nowMs }: Pick<FlushCommit, 'object' | 'nowMs'>, liveBytes: number): number {
     const open = this.#openFiles.get(object.key);
     if (open !== undefined) return open;
     const known = this.#db
@@ -224,6 +326,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       if (partition === undefined) continue;
       partition.nextOffset = tail.nextOffset;
       partition.maxTimestamp = tail.maxTimestamp;
+      partition.open = tail.open;
       this.#markDirty(partitionId, partition, commitNumber);
     }
     for (const [partitionId, producers] of decision.sequences) {
@@ -253,6 +356,49 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       if (partition !== undefined) found.push(toPartitionLog(partitionId, partition));
     }
     return found;
+  }
+
+  async lastCommitNumber(): Promise<number> {
+    return this.#lastCommit;
+  }
+
+  async transactions(): Promise<readonly PartitionTransactions[]> {
+    const found = new Map<number, PartitionTransactions>();
+    const note = (partitionId: number, open: OpenRanges = new Map()) => {
+      const lastAbortedOffset = this.#ranges.lastAborted(partitionId);
+      found.set(partitionId, { partitionId, open, lastAbortedOffset });
+    };
+    for (const partitionId of this.#ranges.abortedPartitions) note(partitionId);
+    for (const [partitionId, { open }] of this.#partitions)
+      if (open !== undefined) note(partitionId, open);
+    return [...found.values()];
+  }
+
+  async abortedTransactions(
+    partitionId: number,
+    offset: number,
+    endOffset: number,
+  ): Promise<readonly AbortedTransaction[]> {
+    return this.#ranges.aborted(partitionId, offset, endOffset);
+  }
+
+  /** True for a partition that exists. */
+  has(partitionId: number): boolean {
+    return this.#partitions.has(partitionId);
+  }
+
+  /** Producers that the partition remembers; undefined when it doesn't exist. */
+  producersOf(partitionId: number): readonly PartitionProducer[] | undefined {
+    const partition = this.#partitions.get(partitionId);
+    if (partition === undefined) return undefined;
+    return [...partition.sequences].map(([producerId, sequences]) => ({
+      producerId,
+      producerEpoch: sequencesEpoch(sequences),
+      lastSequence: newestSequence(sequences),
+      lastTimestamp: sequencesActiveMs(sequences),
+      coordinatorEpoch: coordinatorEpoch(sequences),
+      currentTransactionStart: partition.open?.get(producerId) ?? -1,
+    }));
   }
 
   async flushesAfter(commitNumber: number, limit: number): Promise<readonly FlushRow[]> {
@@ -360,6 +506,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
         'UPDATE log_partitions SET log_start = ?, size_bytes = size_bytes - ? WHERE partition_id = ?',
       )
       .run(logStart, freedBytes, partitionId);
+    if (logStart > partition.logStart) this.#ranges.dropBelow(partitionId, logStart);
     this.#db.afterCommit(() => {
       partition.logStart = logStart;
       partition.sizeBytes -= freedBytes;
@@ -409,6 +556,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
     for (const partitionId of partitionIds) {
       for (const table of ['log_partitions', 'producer_sequences', 'object_entries'])
         this.#db.prepare(`DELETE FROM ${table} WHERE partition_id = ?`).run(partitionId);
+      this.#ranges.deleted(partitionId);
     }
     this.#db.afterCommit(() => {
       for (const partitionId of partitionIds) {
@@ -498,6 +646,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
         const sequences = partition?.sequences.get(producerId);
         // Active again since the row was stored: the next checkpoint writes it.
         if (sequences !== undefined && sequencesActiveMs(sequences) >= idleSinceMs) continue;
+        if (partition?.open?.has(producerId) === true) continue;
         this.#db
           .prepare('DELETE FROM producer_sequences WHERE partition_id = ? AND producer_id = ?')
           .run(partitionId, producerId);
@@ -525,6 +674,10 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
         .get(Number(row['partition_id']))
         ?.sequences.set(Number(row['producer_id']), sequences);
     }
+    for (const [partitionId, open] of this.#ranges.loadOpen()) {
+      const partition = this.#partitions.get(partitionId);
+      if (partition !== undefined) partition.open = open;
+    }
     const rows = this.#db.prepare(
       'SELECT commit_number, committed_ms, packed_index, producers FROM flushes ORDER BY commit_number',
     );
@@ -532,6 +685,18 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       this.#lastCommit = Number(row['commit_number']);
       this.#replay(row as unknown as ReplayRow, applied);
     }
+  }
+
+  #replayMarker(partition: MemoryPartition, index: PackedIndex, n: number): void {
+    const { producerId, producerEpoch: epoch, ...marker } = index.marker(n);
+    const sequences = partition.sequences.get(producerId) ?? newSequences();
+    markSequences(sequences, {
+      epoch,
+      coordinatorEpoch: marker.coordinatorEpoch,
+      nowMs: marker.timestampMs,
+    });
+    partition.sequences.set(producerId, sequences);
+    partition.dirtyProducers.add(producerId);
   }
 
   #replay(row: ReplayRow, applied: ReadonlyMap<number, number>): void {
@@ -547,6 +712,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       partition.maxTimestamp = index.maxTimestamps[n]!;
       partition.sizeBytes += index.lengths[n]!;
       this.#markDirty(partitionId, partition, row.commit_number);
+      if (index.kinds[n] !== EntryKind.BATCHES) this.#replayMarker(partition, index, n);
     }
     eachProducerBatch(
       row.producers ?? EMPTY,
@@ -563,6 +729,19 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   }
 }
 
+interface MarkerObject {
+  readonly objectId: number;
+  readonly objectKey: string;
+  readonly generation: number;
+}
+
+/** No random life begins with eight zeros. */
+function markerFlushId(commitNumber: number): Uint8Array {
+  const id = new Uint8Array(16);
+  new DataView(id.buffer).setFloat64(8, commitNumber);
+  return id;
+}
+
 interface ReplayRow {
   readonly commit_number: number;
   readonly committed_ms: number;
@@ -571,7 +750,8 @@ interface ReplayRow {
 }
 
 interface Change {
-  readonly decision: Decision;
+  readonly decision: Pick<Decision, 'partitions' | 'sequences'> &
+    Partial<Pick<Decision, 'transactions'>>;
   readonly index: PackedIndex;
   readonly commitNumber: number;
 }
@@ -581,11 +761,17 @@ class Draft implements LogState {
   readonly changes: Change[] = [];
   readonly #partitions: ReadonlyMap<number, MemoryPartition>;
   readonly #ages: ProducerAges;
+  readonly #transactions: TransactionStore;
   #nowMs = 0;
 
-  constructor(partitions: ReadonlyMap<number, MemoryPartition>, ages: ProducerAges) {
+  constructor(
+    partitions: ReadonlyMap<number, MemoryPartition>,
+    ages: ProducerAges,
+    transactions: TransactionStore,
+  ) {
     this.#partitions = partitions;
     this.#ages = ages;
+    this.#transactions = transactions;
   }
 
   at(nowMs: number): this {
@@ -616,6 +802,14 @@ class Draft implements LogState {
   mayHaveExpired(producerId: number): boolean {
     return this.#ages.mayHaveExpired(producerId, this.#nowMs);
   }
+
+  transaction(producerId: number): TransactionState | undefined {
+    for (let n = this.changes.length - 1; n >= 0; n -= 1) {
+      const state = this.changes[n]!.decision.transactions?.get(producerId);
+      if (state !== undefined) return state;
+    }
+    return this.#transactions.byProducer(producerId);
+  }
 }
 
 function emptyPartition(): MemoryPartition {
@@ -623,6 +817,7 @@ function emptyPartition(): MemoryPartition {
     logStart: 0,
     nextOffset: 0,
     maxTimestamp: -1,
+    open: undefined,
     sizeBytes: 0,
     dirtySince: 0,
     sequences: new Map(),
@@ -631,11 +826,13 @@ function emptyPartition(): MemoryPartition {
 }
 
 function toPartitionLog(partitionId: number, partition: MemoryPartition): PartitionLog {
+  const { logStart, nextOffset, open } = partition;
+  const stable = open === undefined ? nextOffset : firstOpen(open, nextOffset);
   return {
     partitionId,
-    logStartOffset: partition.logStart,
-    highWatermark: partition.nextOffset,
-    lastStableOffset: partition.nextOffset,
+    logStartOffset: logStart,
+    highWatermark: nextOffset,
+    lastStableOffset: Math.max(logStart, stable),
     maxTimestamp: partition.maxTimestamp,
     sizeBytes: partition.sizeBytes,
   };
