@@ -2,6 +2,11 @@
 // Everything is keyed by integer partition id; names resolve once, at admission (metadata/topic-directory.ts).
 // Errors of single partitions are Kafka error codes in the result; nothing here throws for one partition.
 import type { Component } from '../../base/lifecycle.ts';
+import type { AbortedTransaction } from '../../metadata/log.ts';
+import type { TransactionAdmission } from '../../metadata/transactions.ts';
+
+export type { AbortedTransaction } from '../../metadata/log.ts';
+
 import type { TransactionAdmission } from '../../metadata/transactions.ts';
 
 /** One validated record batch (magic 2; CRC, lengths and counts checked by the caller). */
@@ -58,17 +63,12 @@ export interface ReadRun {
   /** Offset of the first record of the first batch. */
   readonly baseOffset: number;
   /**
-   * Whole batches, end to end. Backed by shared memory where possible, so another thread may read them.
+   * Whole batches, end to end; the ends of transactions are control batches among them. Backed by shared memory where possible, so another thread may read them.
    * If `patched`, base offset and leader epoch in the headers are right and the bytes can be sent as they are;
    * else they are raw, and batch n's base offset is that of batch n−1 plus its last offset delta plus 1.
    */
   readonly bytes: Uint8Array;
   readonly patched: boolean;
-}
-
-export interface AbortedTransaction {
-  readonly producerId: number;
-  readonly firstOffset: number;
 }
 
 export interface ReadPartitionResult {
@@ -81,7 +81,7 @@ export interface ReadPartitionResult {
   readonly runs: readonly ReadRun[];
   /** Sum of the runs' lengths. */
   readonly bytes: number;
-  /** Only for read_committed. */
+  /** Only for read_committed: what a reader of these runs leaves out, by the offsets of their markers. */
   readonly abortedTransactions: readonly AbortedTransaction[];
 }
 
@@ -123,8 +123,11 @@ export interface Log extends Component {
     timestampMs: number,
     isolation: Isolation,
   ): Promise<OffsetAtTime | undefined>;
-  /** The record with the largest timestamp (first of equals); undefined on an empty partition. */
-  maxTimestamp(partitionId: number): Promise<OffsetAtTime | undefined>;
+  /**
+   * The record with the largest timestamp (first of equals); undefined on an empty partition, and when it lies at or
+   * above the isolation's end (Kafka looks no further). Default: read_uncommitted.
+   */
+  maxTimestamp(partitionId: number, isolation?: Isolation): Promise<OffsetAtTime | undefined>;
   /**
    * Moves the log start up to `offset` (−1: the high watermark).
    * @returns the new log start. @throws FloeError `invalid` above the high watermark, `not-found`.

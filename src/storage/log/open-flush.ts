@@ -1,7 +1,11 @@
 // A flush while it is being filled: a stretch of one slab, the columns of its batches, and who waits for them.
 // Not for: when it is sent (front-log.ts) and where its bytes go (layout.ts).
 import { assert } from '../../base/assert.ts';
-import { allocateColumns, type BatchColumns } from '../../metadata/batch-columns.ts';
+import {
+  allocateColumns,
+  type BatchColumns,
+  transactionCode,
+} from '../../metadata/batch-columns.ts';
 import { asBuffer } from '../../protocol/bytes.ts';
 import type { AppendItem, AppendOutcome } from './log.ts';
 import type { Slab } from './slab.ts';
@@ -76,6 +80,10 @@ export class OpenFlush {
     columns.lastOffsetDeltas[n] = item.lastOffsetDelta;
     columns.producerEpochs[n] = item.producerEpoch;
     columns.baseSequences[n] = item.baseSequence;
+    if (item.transaction !== undefined) {
+      columns.transactions[n] = transactionCode(item.transaction.mode);
+      columns.incarnations[n] = item.transaction.incarnation;
+    }
     // Not `set`: into shared memory it copies byte by byte unless both ends are aligned alike (1.2 GB/s, not 17).
     asBuffer(item.bytes).copy(this.slab.bytes, this.#end);
     this.#end += item.bytes.length;
