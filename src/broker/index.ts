@@ -24,6 +24,7 @@ import { type BoundListener, KafkaServer, type ListenerOptions } from './server.
 import type { BrokerServices, Endpoint } from './services.ts';
 import type { BrokerSettings } from './settings.ts';
 import { type TopicConfigExtension, TopicConfigs } from './topic-configs.ts';
+import { type TransactionCoordinator, transactionHandlers } from './transactions/index.ts';
 
 export type { ShownSetting } from './broker-config.ts';
 export type { AnyHandler, Handler } from './handler.ts';
@@ -50,6 +51,8 @@ export interface BrokerOptions {
   readonly topicConfigExtensions?: readonly TopicConfigExtension[];
   /** Settings of other parts that DescribeConfigs shows. */
   readonly otherSettings?: readonly ShownSetting[];
+  /** Coordinates transactional ids; without it they are refused. */
+  readonly transactions?: TransactionCoordinator;
   /** Handlers that need more than the broker's services, e.g. those of groups. */
   readonly handlers?: (services: BrokerServices) => readonly AnyHandler[];
   /** Unless given, every client may do everything. */
@@ -81,9 +84,10 @@ export interface ServedApi {
 
 /** Every API that a broker with consumer groups serves, by ascending key: for the documentation. */
 export function servedApis(): readonly ServedApi[] {
-  // The handlers of groups are only looked at, never called.
+  // The handlers of the coordinators are only looked at, never called.
   const groups = groupHandlers({} as GroupCoordinator);
-  return [...HANDLERS, ...groups]
+  const transactions = transactionHandlers({} as TransactionCoordinator);
+  return [...HANDLERS, ...groups, ...transactions]
     .map(({ api, versions }) => ({ key: api.key, name: api.name, ...versions }))
     .sort((a, b) => a.key - b.key);
 }
@@ -154,6 +158,7 @@ async function buildServices(
       endpoint: (listener) => endpoints.get(listener)!,
     },
     authorizer: options.authorizer ?? ALLOW_ALL,
+    transactions: options.transactions,
     fetchSessions: new FetchSessions({
       prng,
       slots: () => config.values['max.incremental.fetch.session.cache.slots'],

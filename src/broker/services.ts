@@ -12,6 +12,7 @@ import type { FetchSessions } from './fetch-sessions.ts';
 import type { WaitCount } from './fetch-wait.ts';
 import type { Router } from './router.ts';
 import type { TopicConfigs } from './topic-configs.ts';
+import type { TransactionCoordinator } from './transactions/coordinator.ts';
 
 export interface Endpoint {
   readonly host: string;
@@ -37,6 +38,8 @@ export interface BrokerServices {
   readonly topicConfigs: TopicConfigs;
   readonly cluster: ClusterView;
   readonly authorizer: Authorizer;
+  /** Undefined where transactions aren't served: transactional ids and batches are refused. */
+  readonly transactions: TransactionCoordinator | undefined;
   readonly fetchSessions: FetchSessions;
   readonly fetchWaits: WaitCount;
   readonly router: Router;

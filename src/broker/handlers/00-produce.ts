@@ -2,9 +2,11 @@
 // once durable and committed. acks=1 is served as −1: there is no replica to wait for and nothing faster to offer.
 // acks=0 has no reply; a failure then closes the connection, as in Kafka.
 // v7 zstd, v8 errors of single records, v9 flexible, v13 topic ids. Advertised from 0 (KAFKA-18659).
-// Simplifications: transactional batches are refused with INVALID_TXN_STATE (skipped.ts); a timeout below a second
-// counts as one, since Kafka's own answers would come at once.
+// A batch of a transaction is admitted with a note of the transaction as it is now (L6). To v10 its partition must have
+// been added (INVALID_TXN_STATE), v11 answers TRANSACTION_ABORTABLE instead, from v12 on the batch adds it (KIP-890).
+// Simplification: a timeout below a second counts as one, since Kafka's own answers would come at once.
 import type { Topic } from '../../metadata/topics.ts';
+import type { TransactionAdmission, TransactionMode } from '../../metadata/transactions.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import {
   type ProduceReply,
@@ -60,7 +62,7 @@ function admit(request: ProduceRequest, context: RequestContext): Admission {
   const responses: TopicReply[] = [];
   const items: AppendItem[] = [];
   const places: { partitions: PartitionReply[]; at: number }[] = [];
-  const { acks } = request;
+  const { acks, transactionalId } = request;
   const acksKnown = acks === 0 || acks === 1 || acks === -1;
   for (const { name, topicId, partitionData } of request.topicData) {
     const found = topicOf(context.services.directory, name, topicId);
@@ -74,12 +76,12 @@ function admit(request: ProduceRequest, context: RequestContext): Admission {
       } else if (rules === undefined || partitionId === undefined) {
         partitions.push(refused(index, found.errorCode || ErrorCode.UNKNOWN_TOPIC_OR_PARTITION));
       } else {
-        const checked = check(index, records, rules);
+        const checked = check({ index, records, rules, partitionId, transactionalId }, context);
         if ('errorCode' in checked) partitions.push(checked);
         else {
           places.push({ partitions, at: partitions.length });
           partitions.push({ index, errorCode: 0, ...NOT_APPENDED });
-          items.push({ partitionId, ...checked });
+          items.push(checked);
         }
       }
     }
@@ -97,22 +99,24 @@ function rulesOf(topic: Topic, { apiVersion, services }: RequestContext): BatchR
   };
 }
 
-/** An item without its partition, or the refusal. */
-function check(
-  index: number,
-  records: Uint8Array | null,
-  rules: BatchRules,
-): Omit<AppendItem, 'partitionId'> | PartitionReply {
-  const batch = validateBatches(records, rules);
+interface Unchecked {
+  readonly index: number;
+  readonly records: Uint8Array | null;
+  readonly rules: BatchRules;
+  readonly partitionId: number;
+  readonly transactionalId: string | null;
+}
+
+/** An item, or the refusal. */
+function check(from: Unchecked, context: RequestContext): AppendItem | PartitionReply {
+  const { index, partitionId } = from;
+  const batch = validateBatches(from.records, from.rules);
   if (!isAccepted(batch)) {
     const { errorCode, errorMessage, recordErrors } = batch;
     return { index, ...NOT_APPENDED, errorCode, errorMessage, recordErrors };
   }
-  if (batch.transactional) {
-    const why = 'the transaction is not known here: transactions are not served yet';
-    return { ...refused(index, ErrorCode.INVALID_TXN_STATE), errorMessage: why };
-  }
-  return {
+  const item = {
+    partitionId,
     bytes: batch.bytes,
     recordCount: batch.recordCount,
     lastOffsetDelta: batch.lastOffsetDelta,
@@ -122,6 +126,35 @@ function check(
     maxTimestamp: batch.maxTimestamp,
     logAppendTimeMs: batch.logAppendTimeMs,
   };
+  if (!batch.transactional) return item;
+  const transaction = admitToTransaction(item, from.transactionalId, context);
+  if (typeof transaction === 'number') return refused(index, transaction);
+  return { ...item, transaction };
+}
+
+/** The note that a batch of a transaction takes along, or the error code that refuses it. */
+function admitToTransaction(
+  { producerId, producerEpoch, partitionId }: AppendItem,
+  transactionalId: string | null,
+  { services, access, apiVersion }: RequestContext,
+): TransactionAdmission | number {
+  if (transactionalId === null || !access.allows('write', 'transactionalId', transactionalId))
+    return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+  const mode = modeOf(apiVersion);
+  return services.transactions === undefined
+    ? ErrorCode.INVALID_TXN_STATE
+    : services.transactions.admit({
+        transactionalId,
+        producerId,
+        producerEpoch,
+        partitionId,
+        mode,
+      });
+}
+
+function modeOf(apiVersion: number): TransactionMode {
+  if (apiVersion >= 12) return 'implicit';
+  return apiVersion === 11 ? 'verify-abortable' : 'verify';
 }
 
 function refused(index: number, errorCode: number): PartitionReply {

@@ -106,9 +106,9 @@ describe('Produce', () => {
       ErrorCode.INVALID_RECORD,
     ],
     [
-      'a transactional batch',
+      'a transactional batch without transactional id',
       batchOf(['a'], { transactional: true, producerId: 1, producerEpoch: 0, baseSequence: 0 }),
-      ErrorCode.INVALID_TXN_STATE,
+      ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ],
   ])('refuses %s', async (_name, records, errorCode) => {
     const name = await topic();
@@ -434,7 +434,7 @@ describe('InitProducerId', () => {
     expect(new Set(ids).size).toBe(5);
   });
 
-  it('refuses a transactional id for good', async () => {
+  it('refuses a transactional id for good where nobody coordinates it', async () => {
     expect((await init('tx')).errorCode).toBe(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
     expect((await init('')).errorCode).toBe(ErrorCode.INVALID_REQUEST);
   });

@@ -7,8 +7,6 @@ export interface SkippedApi {
   readonly reason: string;
 }
 
-const TRANSACTIONS =
-  'transactions are not built yet: InitProducerId refuses a transactional id, Produce a transactional batch';
 const SASL = 'listeners are not authenticated yet';
 const TOKENS = 'delegation tokens need SASL, which is not served yet';
 const QUOTAS = 'there are no client quotas yet';
@@ -22,10 +20,6 @@ const TELEMETRY = 'client metrics (KIP-714) are optional; clients carry on witho
 
 /** By API key. */
 export const SKIPPED: Readonly<Record<number, SkippedApi>> = {
-  24: { name: 'AddPartitionsToTxn', reason: TRANSACTIONS },
-  25: { name: 'AddOffsetsToTxn', reason: TRANSACTIONS },
-  26: { name: 'EndTxn', reason: TRANSACTIONS },
-  28: { name: 'TxnOffsetCommit', reason: TRANSACTIONS },
   34: { name: 'AlterReplicaLogDirs', reason: REPLICAS },
   36: { name: 'SaslAuthenticate', reason: SASL },
   38: { name: 'CreateDelegationToken', reason: TOKENS },
@@ -44,9 +38,6 @@ export const SKIPPED: Readonly<Record<number, SkippedApi>> = {
     reason: 'there is no quorum: metadata lies in a transactional store',
   },
   57: { name: 'UpdateFeatures', reason: 'no feature has levels to be raised by clients' },
-  61: { name: 'DescribeProducers', reason: TRANSACTIONS },
-  65: { name: 'DescribeTransactions', reason: TRANSACTIONS },
-  66: { name: 'ListTransactions', reason: TRANSACTIONS },
   68: { name: 'ConsumerGroupHeartbeat', reason: KIP_848 },
   69: { name: 'ConsumerGroupDescribe', reason: KIP_848 },
   71: { name: 'GetTelemetrySubscriptions', reason: TELEMETRY },
