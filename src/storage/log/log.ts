@@ -7,8 +7,6 @@ import type { TransactionAdmission } from '../../metadata/transactions.ts';
 
 export type { AbortedTransaction } from '../../metadata/log.ts';
 
-import type { TransactionAdmission } from '../../metadata/transactions.ts';
-
 /** One validated record batch (magic 2; CRC, lengths and counts checked by the caller). */
 export interface AppendItem {
   readonly partitionId: number;
@@ -63,7 +61,8 @@ export interface ReadRun {
   /** Offset of the first record of the first batch. */
   readonly baseOffset: number;
   /**
-   * Whole batches, end to end; the ends of transactions are control batches among them. Backed by shared memory where possible, so another thread may read them.
+   * Whole batches, end to end; ends of transactions are control batches among them. Backed by shared memory where
+   * possible, so another thread may read them.
    * If `patched`, base offset and leader epoch in the headers are right and the bytes can be sent as they are;
    * else they are raw, and batch n's base offset is that of batch n−1 plus its last offset delta plus 1.
    */
