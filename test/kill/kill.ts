@@ -7,7 +7,9 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import kafkajs, { type Kafka, type Producer } from 'kafkajs';
 import { type Prng, seededPrng } from '../../src/base/prng.ts';
+import { awaitRows } from '../../src/cli/await-rows.ts';
 import { type ChildNode, startChild } from '../../src/cli/child.ts';
+import { call } from '../../src/cli/http-client.ts';
 import {
   manifestSource,
   parseIcebergJson,
@@ -131,27 +133,9 @@ async function readTopic(
 }
 
 async function sql(node: ChildNode, query: string): Promise<unknown[][]> {
-  const response = await fetch(`http://${node.addresses.http}/v1/sql`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json' },
-    body: JSON.stringify({ query }),
-  });
-  const answer = (await response.json()) as { rows?: unknown[][] };
-  if (answer.rows === undefined) throw new Error(`${query}: ${JSON.stringify(answer)}`);
-  return answer.rows;
-}
-
-/** Waits until the table holds `total` rows (or says that it is stuck), within a bound. */
-async function awaitTable(node: ChildNode, total: number): Promise<void> {
-  const deadline = performance.now() + 60_000;
-  for (;;) {
-    await fetch(`http://${node.addresses.http}/v1/tables/${TOPIC}/commit`, { method: 'POST' });
-    const rows = await sql(node, `SELECT count(*) FROM ${TOPIC}`).catch(() => [[0]]);
-    if (Number(rows[0]![0]) >= total) return;
-    if (performance.now() > deadline)
-      throw new Error(`the table has ${rows[0]![0]} of ${total} rows after 60 s`);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
+  const server = node.addresses.http;
+  const response = await call({ server, path: '/v1/sql', method: 'POST', body: { query } });
+  return ((await response.json()) as { rows: unknown[][] }).rows;
 }
 
 async function audit(node: ChildNode, dataDir: string, ledger: Ledger): Promise<void> {
@@ -168,7 +152,7 @@ async function audit(node: ChildNode, dataDir: string, ledger: Ledger): Promise<
     'nothing that was never sent',
   );
   check(unbroken, 'offsets unbroken');
-  await awaitTable(node, total);
+  await awaitRows({ server: node.addresses.http, topic: TOPIC, rows: total });
   const [[rows, distinct]] = (await sql(
     node,
     `SELECT count(*), count(DISTINCT id) FROM ${TOPIC}`,

@@ -10,6 +10,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import kafkajs from 'kafkajs';
 import { avroEncoder, registerAvro } from '../../src/cli/avro-value.ts';
+import { awaitRows } from '../../src/cli/await-rows.ts';
 import { type ChildNode, startChild } from '../../src/cli/child.ts';
 import { FLIGHT_SCHEMA, readFlights } from '../../src/cli/flights.ts';
 
@@ -188,18 +189,6 @@ async function produce(node: ChildNode, test: Case): Promise<Record<string, unkn
   return expected;
 }
 
-async function committed(node: ChildNode, topic: string, rows: number): Promise<void> {
-  const deadline = performance.now() + 60_000;
-  for (;;) {
-    const response = await fetch(`http://${node.addresses.http}/v1/tables/${topic}`);
-    const status = (await response.json()) as { counters?: { rows: number } };
-    if ((status.counters?.rows ?? 0) >= rows) return;
-    if (performance.now() > deadline)
-      throw new Error(`${topic}: not committed in 60 s: ${JSON.stringify(status)}`);
-    await new Promise((wait) => setTimeout(wait, 100));
-  }
-}
-
 function ask(env: NodeJS.ProcessEnv, script: string, argv: readonly string[]): boolean {
   const done = spawnSync(join(oracles, 'env.sh'), ['python', join(oracles, script), ...argv], {
     env,
@@ -219,7 +208,7 @@ async function check(
   for (const test of cases(node, Number(args.rows))) {
     try {
       const expected = await produce(node, test);
-      await committed(node, test.topic, expected.length);
+      await awaitRows({ server: node.addresses.http, topic: test.topic, rows: expected.length });
       const file = join(folder, `${test.topic}.jsonl`);
       writeFileSync(file, expected.map((row) => `${JSON.stringify(row)}\n`).join(''));
       const table = ['--catalog', `http://${node.addresses.catalog}`, `kafka.${test.topic}`];

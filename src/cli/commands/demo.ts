@@ -6,6 +6,7 @@ import { Command } from 'commander';
 import type { Producer } from 'kafkajs';
 import { FloeError } from '../../base/error.ts';
 import { avroEncoder, registerAvro } from '../avro-value.ts';
+import { awaitRows } from '../await-rows.ts';
 import { type ChildNode, startChild } from '../child.ts';
 import { FLIGHT_SCHEMA, type Flight, readFlights } from '../flights.ts';
 import { call } from '../http-client.ts';
@@ -87,7 +88,7 @@ async function play(node: ChildNode, rows: number): Promise<void> {
     `${rows.toLocaleString('en')} flights produced in ${seconds(tookMs)}, every one synced to disk before its acknowledgement`,
   );
   await call({ server: http, path: `/v1/tables/${TOPIC}/commit`, method: 'POST' });
-  await committed(http, rows);
+  await awaitRows({ server: http, topic: TOPIC, rows });
   say(
     `committed to the Iceberg table kafka.${TOPIC} ${seconds(performance.now() - started - tookMs)} after the last one\n`,
   );
@@ -126,22 +127,6 @@ async function sendAll(
     if (underWay.size >= IN_FLIGHT) await Promise.race(underWay);
   }
   await Promise.all(underWay);
-}
-
-/** Waits until the table holds every row; the status says when it can't. */
-async function committed(http: string, rows: number): Promise<void> {
-  for (;;) {
-    const response = await call({ server: http, path: `/v1/tables/${TOPIC}` });
-    const status = (await response.json()) as {
-      state: string;
-      reason?: string | null;
-      counters: { rows: number };
-    };
-    if (status.counters.rows >= rows) return;
-    if (status.state === 'suspended')
-      throw new FloeError('invalid', `the table is suspended: ${status.reason}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
 }
 
 async function ask(http: string, question: string, query: string): Promise<void> {
