@@ -420,9 +420,11 @@ function timeOut(state: TransactionState, context: StepContext): Step {
 function abort(state: TransactionState, event: EventOf<'abort'>, context: StepContext): Step {
   if (state.producerId !== event.producerId)
     return refuse(state, ErrorCode.INVALID_PRODUCER_ID_MAPPING);
-  if (event.producerEpoch >= 0 && event.producerEpoch < state.producerEpoch)
-    return refuse(state, ErrorCode.INVALID_PRODUCER_EPOCH);
-  return state.status === 'Ongoing' ? fence(state, context) : accept(state);
+  if (state.status !== 'Ongoing') return accept(state);
+  // Of an epoch before it: another transaction than the operator looked at.
+  return event.producerEpoch >= 0 && event.producerEpoch < state.producerEpoch
+    ? refuse(state, ErrorCode.INVALID_PRODUCER_EPOCH)
+    : fence(state, context);
 }
 
 /** Aborts the open transaction and takes the epoch from its producer. */
