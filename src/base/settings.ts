@@ -37,13 +37,21 @@ function bad(text: string, wanted: string): FloeError {
   return new FloeError('invalid', `"${text}" is not ${wanted}`);
 }
 
+/** Kafka's Integer.MAX_VALUE. */
+const INT32_MAX = 2 ** 31 - 1;
+
+function rangeText(min: number, max: number): string | undefined {
+  if (Number.isFinite(max)) return Number.isFinite(min) ? `${min}…${max}` : `≤ ${max}`;
+  return Number.isFinite(min) ? `≥ ${min}` : undefined;
+}
+
 function numeric(
   type: 'int' | 'long' | 'double',
   options: Common<number> & Range,
 ): Setting<number> {
   const { min = -Infinity, max = Infinity } = options;
   const whole = type !== 'double';
-  const valid = Number.isFinite(min) || Number.isFinite(max) ? `${min}…${max}` : undefined;
+  const valid = rangeText(min, max);
   return {
     type,
     ...options,
@@ -53,14 +61,15 @@ function numeric(
       if (text.trim() === '' || !Number.isFinite(value) || (whole && !Number.isInteger(value))) {
         throw bad(text, whole ? 'a whole number' : 'a number');
       }
-      if (value < min || value > max) throw bad(text, `within ${min}…${max}`);
+      if (value < min || value > max) throw bad(text, `within ${valid}`);
+      if (type === 'int' && Math.abs(value) > INT32_MAX) throw bad(text, 'a number of 32 bits');
       return value;
     },
     format: String,
   };
 }
 
-/** A whole number of at most 32 bits in Kafka's eyes. */
+/** A whole number of at most 32 bits. */
 export const int = (options: Common<number> & Range) => numeric('int', options);
 /** A whole number; milliseconds and bytes mostly. */
 export const long = (options: Common<number> & Range) => numeric('long', options);

@@ -3,12 +3,13 @@
 import { FloeError } from '../base/error.ts';
 import { findSetting, parseSetting, type Setting } from '../base/settings.ts';
 import type { TopicsMetadata } from '../metadata/topics.ts';
+import { compatSettings } from './compat-settings.ts';
 import { type BrokerSettings, brokerSettings } from './settings.ts';
 
 type Name = keyof BrokerSettings;
 type Overrides = Readonly<Record<string, string>>;
 
-/** Settings that may change while the broker runs. */
+/** Settings that may change while the broker runs: those that Kafka lets change, and some of Floe's own. */
 export const DYNAMIC: ReadonlySet<string> = new Set<Name>([
   'message.max.bytes',
   'compression.type',
@@ -21,8 +22,21 @@ export const DYNAMIC: ReadonlySet<string> = new Set<Name>([
   'min.insync.replicas',
   'max.connections',
   'max.connections.per.ip',
+  'max.connections.per.ip.overrides',
+  'max.connection.creation.rate',
+  'connections.max.idle.ms',
+  'connection.max.requests',
+  'connection.max.unsent.bytes',
+  'connection.progress.timeout.ms',
+  'fetch.max.wait.ms',
   'request.slow.ms',
+  ...(Object.keys(compatSettings) as (keyof typeof compatSettings)[]),
 ]);
+
+/** Settings that a listener may have of its own, as `listener.name.NAME.…`. */
+const OF_LISTENER = ['max.connections', 'max.connection.creation.rate'] as const;
+
+export type ListenerSetting = (typeof OF_LISTENER)[number];
 
 /** Where a value comes from, in Kafka's numbers (DescribeConfigs `ConfigSource`). */
 export const CONFIG_SOURCE = {
@@ -31,6 +45,9 @@ export const CONFIG_SOURCE = {
   dynamicDefault: 3,
   staticBroker: 4,
   default: 5,
+  dynamicLogger: 6,
+  clientMetrics: 7,
+  group: 8,
 } as const;
 
 export interface ConfigLayer {
@@ -62,6 +79,8 @@ export class BrokerConfig {
   #cluster: Overrides = {};
   #own: Overrides = {};
   #values: BrokerSettings;
+  /** What listeners have of their own, by the whole name. */
+  #ofListeners: ReadonlyMap<string, number> = new Map();
 
   private constructor({ settings, nodeId, store, others }: BrokerConfigOptions) {
     this.nodeId = nodeId;
@@ -82,6 +101,27 @@ export class BrokerConfig {
 
   get values(): BrokerSettings {
     return this.#values;
+  }
+
+  /** The value in force for a listener; without an own one there is no limit of its own. */
+  listenerValue(listener: string, name: ListenerSetting): number {
+    return this.#ofListeners.get(listenerSetting(listener, name)) ?? brokerSettings[name].default;
+  }
+
+  /** What was set for single listeners, by name. */
+  listenerLayers(): ReadonlyMap<string, readonly ConfigLayer[]> {
+    const found = new Map<string, ConfigLayer[]>();
+    const scopes = [
+      [CONFIG_SOURCE.dynamicBroker, this.#own],
+      [CONFIG_SOURCE.dynamicDefault, this.#cluster],
+    ] as const;
+    for (const [source, overrides] of scopes) {
+      for (const [name, value] of Object.entries(overrides)) {
+        if (baseOfListenerSetting(name) === undefined) continue;
+        found.set(name, [...(found.get(name) ?? []), { source, value }]);
+      }
+    }
+    return found;
   }
 
   /** The value in force as text. */
@@ -118,16 +158,9 @@ export class BrokerConfig {
   check(changes: Readonly<Record<string, string | null>>): Record<string, string | null> {
     const proper: Record<string, string | null> = {};
     for (const [name, value] of Object.entries(changes)) {
-      const found = findSetting(brokerSettings, name);
-      if (found === undefined) throw new FloeError('invalid', `unknown broker config "${name}"`);
-      if (!DYNAMIC.has(found[0])) {
-        throw new FloeError(
-          'invalid',
-          `"${name}" can't change while the broker runs: set it with --set and restart`,
-        );
-      }
-      if (value !== null) parseSetting(found[0], found[1], value);
-      proper[found[0]] = value;
+      const [properName, setting] = findDynamic(name);
+      if (value !== null) parseSetting(name, setting, value);
+      proper[properName] = value;
     }
     return proper;
   }
@@ -143,12 +176,44 @@ export class BrokerConfig {
 
   #refresh(): void {
     const values: Record<string, unknown> = { ...this.#static };
+    const ofListeners = new Map<string, number>();
     for (const [name, text] of Object.entries({ ...this.#cluster, ...this.#own })) {
       const found = findSetting(brokerSettings, name);
       if (found !== undefined) values[found[0]] = found[1].parse(text);
+      const base = baseOfListenerSetting(name);
+      if (base !== undefined) ofListeners.set(name, brokerSettings[base].parse(text));
     }
     this.#values = values as BrokerSettings;
+    this.#ofListeners = ofListeners;
   }
+}
+
+/** `listener.name.NAME.…`, the listener in lower case as Kafka has it. */
+const listenerSetting = (listener: string, name: ListenerSetting) =>
+  `listener.name.${listener.toLowerCase()}.${name}`;
+
+/** What a listener's setting is one of, or undefined for another name. */
+export function baseOfListenerSetting(name: string): ListenerSetting | undefined {
+  const [, base] = /^listener\.name\.[a-z0-9_-]+\.(.+)$/.exec(name) ?? [];
+  return OF_LISTENER.find((candidate) => candidate === base);
+}
+
+/** A setting that may change now, with its proper name. @throws FloeError `invalid`. */
+function findDynamic(name: string): readonly [string, Setting<unknown>] {
+  const base = baseOfListenerSetting(name);
+  if (base !== undefined) return [name, brokerSettings[base] as Setting<unknown>];
+  const found = findSetting(brokerSettings, name);
+  if (found === undefined) {
+    const remedy = 'DescribeConfigs of a broker lists the names';
+    throw new FloeError('invalid', `unknown broker config "${name}": ${remedy}`);
+  }
+  if (!DYNAMIC.has(found[0])) {
+    throw new FloeError(
+      'invalid',
+      `"${name}" can't change while the broker runs: set it with --set and restart`,
+    );
+  }
+  return found;
 }
 
 function format(name: Name, value: unknown): string {

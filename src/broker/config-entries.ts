@@ -3,7 +3,7 @@ import type { Setting } from '../base/settings.ts';
 import { type BrokerConfig, CONFIG_SOURCE, type ConfigLayer, DYNAMIC } from './broker-config.ts';
 import type { BrokerServices } from './services.ts';
 import { type BrokerSettings, brokerSettings } from './settings.ts';
-import { BROKER_SYNONYMS } from './topic-configs.ts';
+import { BROKER_SYNONYMS } from './topic-settings.ts';
 
 export interface ConfigSynonym {
   readonly name: string;

@@ -6,6 +6,7 @@
 // - the connection has `connection.max.requests` under way, or its client hasn't read earlier replies
 // - `queued.max.requests` of all connections are under way
 // - it is a Produce and the log is congested; other connections go on, so groups don't rebalance meanwhile
+// - a quota makes the client wait: it was told how long in an earlier reply
 import { AssertionError, assert } from '../base/assert.ts';
 import { FloeError } from '../base/error.ts';
 import { Access } from './auth/access.ts';
@@ -17,6 +18,8 @@ import type { Gate } from './gate.ts';
 import { type ClientConnection, HANG_UP, NO_REPLY } from './handler.ts';
 import { unsupportedVersionReply } from './handlers/18-api-versions.ts';
 import { Outbox } from './outbox.ts';
+import { chargeArrival, chargeTime } from './quotas/charge.ts';
+import { Mute } from './quotas/mute.ts';
 import { decodeBody, encodeReply, openFrame, peekApiKey } from './request.ts';
 import type { RequestStats } from './request-stats.ts';
 import type { BrokerServices } from './services.ts';
@@ -65,6 +68,7 @@ export class Connection implements ClientConnection {
   readonly #outbox: Outbox;
   readonly #receiver: FrameReceiver;
   readonly #abort = new AbortController();
+  readonly #mute: Mute;
   /** Requests under way or replied behind one that isn't, in order of arrival. */
   readonly #slots: Slot[] = [];
   /** Frames that may not start yet. */
@@ -96,6 +100,7 @@ export class Connection implements ClientConnection {
     this.remoteAddress = wire.remoteAddress;
     const who = { principal: ANONYMOUS, host: wire.remoteAddress };
     this.access = new Access(shared.services.authorizer, who);
+    this.#mute = new Mute(shared.services.clock, this.#pump);
     this.#lastProgressMs = shared.services.clock.monotonic();
     this.#outbox = new Outbox(wire, () => this.#sentSome());
     this.#receiver = new FrameReceiver({
@@ -136,6 +141,7 @@ export class Connection implements ClientConnection {
     this.#ending = true;
     this.#abort.abort(new FloeError('cancelled', 'the client is gone'));
     this.#receiver.close();
+    this.#mute.cancel();
     this.#shared.gate.forget(this.#pump);
     for (const { frame } of this.#waiting.splice(0)) this.#shared.gate.release(frame.length);
     this.#outbox.close();
@@ -197,6 +203,7 @@ export class Connection implements ClientConnection {
 
   #mayStart(apiKey: number): boolean {
     const { services, gate } = this.#shared;
+    if (this.#mute.on) return false;
     const values = services.config.values;
     if (this.#slots.length >= values['connection.max.requests']) return false;
     if (this.#unsentBytes >= values['connection.max.unsent.bytes']) return false;
@@ -243,7 +250,16 @@ export class Connection implements ClientConnection {
     const { services, stats } = this.#shared;
     try {
       const request = openFrame(frame, services.router, owned);
-      const slot = new Slot({ connection: this, services, stats, request, receivedMs });
+      const requestBytes = frame.length;
+      const slot = new Slot({
+        connection: this,
+        services,
+        stats,
+        request,
+        receivedMs,
+        requestBytes,
+      });
+      if (services.quotas.active) this.#chargeArrival(slot);
       stats.request(slot.handler.api.name, frame.length + 4);
       if (request.unsupportedApiVersions) {
         this.#slots.push(slot);
@@ -254,6 +270,7 @@ export class Connection implements ClientConnection {
       this.#slots.push(slot);
       if (slot.handler.bulky) this.#bulky += 1;
       this.#handle(slot, body);
+      if (slot.begunMs >= 0) slot.busyMs = this.#now() - slot.begunMs;
     } catch (caught) {
       this.#refuse(caught);
     }
@@ -305,6 +322,7 @@ export class Connection implements ClientConnection {
   }
 
   #settle(slot: Slot, outcome: unknown): void {
+    this.#charge(slot, outcome);
     if (outcome === NO_REPLY) slot.state = 'silent';
     else if (outcome === HANG_UP) slot.state = 'hang-up';
     else {
@@ -315,16 +333,45 @@ export class Connection implements ClientConnection {
     this.#sendReplies();
   }
 
+  /** Bytes that the request brings. Its own reply is still sent; what follows it waits. */
+  #chargeArrival(slot: Slot): void {
+    slot.begunMs = this.#now();
+    const { limits, requestBytes: bytes } = slot;
+    if (limits === undefined) return;
+    slot.throttle(chargeArrival(limits, { apiKey: slot.handler.api.key, bytes }, slot.begunMs));
+    if (slot.throttleMs > 0) this.#mute.start(slot.throttleMs);
+  }
+
+  /** Time that the request took, and the wait that follows from all it cost. Kafka doesn't charge acks=0 for time. */
+  #charge(slot: Slot, outcome: unknown): void {
+    const { limits } = slot;
+    if (limits !== undefined && slot.begunMs >= 0 && outcome !== NO_REPLY) {
+      const nowMs = this.#now();
+      const busyMs = slot.busyMs < 0 ? nowMs - slot.begunMs : slot.busyMs;
+      slot.throttle(chargeTime(limits, busyMs, nowMs));
+    }
+    if (slot.throttleMs <= 0) return;
+    this.#shared.stats.throttled(slot.handler.api.name, slot.throttleMs);
+    this.#mute.start(slot.throttleMs);
+  }
+
   // ---------------------------------------------------------------- replies out
 
   #reply(slot: Slot, body: unknown): void {
     const code = (body as { errorCode?: unknown }).errorCode;
     if (typeof code === 'number' && code !== 0) slot.countError(code);
-    const { pieces, bytes } = encodeReply(slot.request, body);
+    const begunMs = slot.begunMs < 0 ? 0 : this.#now();
+    const told =
+      slot.throttleMs > 0 ? { ...(body as object), throttleTimeMs: slot.throttleMs } : body;
+    const { pieces, bytes } = encodeReply(slot.request, told);
     slot.pieces = pieces;
     slot.bytes = bytes;
     slot.state = 'replied';
     slot.repliedMs = this.#now();
+    const { limits } = slot;
+    if (limits !== undefined && begunMs > 0) {
+      chargeTime(limits, slot.repliedMs - begunMs, slot.repliedMs);
+    }
     this.#unsentBytes += bytes;
     this.#sendReplies();
   }
@@ -388,7 +435,8 @@ export class Connection implements ClientConnection {
       this.#slots.length >= this.#shared.services.config.values['connection.max.requests'];
     const { starved } = this.#receiver;
     if (starved) this.#shared.gate.whenRoom(this.#pump);
-    if (this.#ending || full || starved || this.#waiting.length > 0) this.#pause();
+    const held = this.#mute.on || this.#waiting.length > 0;
+    if (this.#ending || full || starved || held) this.#pause();
     else this.#resume();
   }
 

@@ -4,6 +4,7 @@
 import type { AnyApi, ReplyOf, RequestOf } from '../protocol/api.ts';
 import type { VersionRange } from '../protocol/versions.ts';
 import type { Access } from './auth/access.ts';
+import type { ClientLimits } from './quotas/index.ts';
 import type { BrokerServices } from './services.ts';
 
 /** Returned instead of a response when the client expects none (Produce with acks=0). */
@@ -44,6 +45,13 @@ export interface RequestContext {
    * For what the reply pins, such as slabs.
    */
   afterSend(action: () => void): void;
+  /** What the client's quotas limit; undefined where it has none. */
+  readonly limits: ClientLimits | undefined;
+  /**
+   * Tells the client to wait, and makes it: after the reply nothing of its connection is worked on for so long.
+   * The longest of several counts.
+   */
+  throttle(ms: number): void;
   /** Counts an error code that the reply holds for a single partition, group or other part. */
   countError(code: number): void;
 }

@@ -18,6 +18,7 @@ import { Gate } from './gate.ts';
 import { type GroupCoordinator, groupHandlers } from './groups/index.ts';
 import type { AnyHandler } from './handler.ts';
 import { HANDLERS } from './handlers/table.ts';
+import { ClientQuotas, ConnectionLimits } from './quotas/index.ts';
 import { RequestStats } from './request-stats.ts';
 import { Router } from './router.ts';
 import { type BoundListener, KafkaServer, type ListenerOptions } from './server.ts';
@@ -30,12 +31,8 @@ export type { ShownSetting } from './broker-config.ts';
 export type { AnyHandler, Handler } from './handler.ts';
 export type { BoundListener, ListenerOptions } from './server.ts';
 export { type BrokerSettings, brokerSettings, defaultRetentionMs } from './settings.ts';
-export {
-  type TopicConfigChange,
-  type TopicConfigExtension,
-  type TopicConfigs,
-  topicSettings,
-} from './topic-configs.ts';
+export type { TopicConfigChange, TopicConfigExtension, TopicConfigs } from './topic-configs.ts';
+export { topicSettings } from './topic-settings.ts';
 
 export interface BrokerOptions {
   readonly listeners: readonly ListenerOptions[];
@@ -99,17 +96,20 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const services = await buildServices(options, endpoints, fetchWaits);
   const { config, metrics, clock } = services;
   const stats = new RequestStats(metrics, clock);
-  const server = new KafkaServer({
-    services,
-    gate: new Gate({
-      maxRequests: config.values['queued.max.requests'],
-      maxBytes: config.values['queued.max.request.bytes'],
-    }),
-    pool: new BufferPool(),
-    landing: Buffer.allocUnsafeSlow(LANDING_BYTES),
-    stats,
-    crash: options.crash ?? rethrow,
-  });
+  const server = new KafkaServer(
+    {
+      services,
+      gate: new Gate({
+        maxRequests: config.values['queued.max.requests'],
+        maxBytes: config.values['queued.max.request.bytes'],
+      }),
+      pool: new BufferPool(),
+      landing: Buffer.allocUnsafeSlow(LANDING_BYTES),
+      stats,
+      crash: options.crash ?? rethrow,
+    },
+    new ConnectionLimits({ config, quotas: services.quotas, clock }),
+  );
   const help = 'Long polls that wait for data';
   metrics.observeGauge('floe_broker_fetch_waiting', help, () => fetchWaits.waiting);
   const addresses: BoundListener[] = [];
@@ -157,6 +157,11 @@ async function buildServices(
       logDirectory,
       endpoint: (listener) => endpoints.get(listener)!,
     },
+    quotas: await ClientQuotas.load({
+      metadata: metadata.quotas,
+      settings,
+      clock: options.clock,
+    }),
     authorizer: options.authorizer ?? ALLOW_ALL,
     transactions: options.transactions,
     fetchSessions: new FetchSessions({

@@ -16,6 +16,8 @@ interface ApiStats {
   bytesOut: number;
   readonly stageSeconds: Record<Stage, number>;
   readonly errors: Map<number, number>;
+  throttled: number;
+  throttleSeconds: number;
 }
 
 /** Durations of one request in milliseconds. */
@@ -61,6 +63,13 @@ export class RequestStats {
     errors.set(code, (errors.get(code) ?? 0) + 1);
   }
 
+  /** A reply that told its client to wait. */
+  throttled(api: string, ms: number): void {
+    const stats = this.#of(api);
+    stats.throttled += 1;
+    stats.throttleSeconds += ms / 1_000;
+  }
+
   /** Tells the metrics what was gathered; called by a timer while there is something, and at the end. */
   flush(): void {
     this.#timer?.cancel();
@@ -73,14 +82,24 @@ export class RequestStats {
     let stats = this.#byApi.get(api);
     if (stats === undefined) {
       const stageSeconds = { queue: 0, handle: 0, send: 0 };
-      stats = { api, requests: 0, bytesIn: 0, bytesOut: 0, stageSeconds, errors: new Map() };
+      stats = {
+        api,
+        requests: 0,
+        bytesIn: 0,
+        bytesOut: 0,
+        stageSeconds,
+        errors: new Map(),
+        throttled: 0,
+        throttleSeconds: 0,
+      };
       this.#byApi.set(api, stats);
       this.#timer ??= this.#clock.setTimer(FLUSH_MS, () => this.flush());
     }
     return stats;
   }
 
-  #tell({ api, requests, bytesIn, bytesOut, stageSeconds, errors }: ApiStats): void {
+  #tell(stats: ApiStats): void {
+    const { api, requests, bytesIn, bytesOut, stageSeconds, errors } = stats;
     const count = this.#metrics.count.bind(this.#metrics);
     count('floe_broker_requests_total', 'Requests by API', { api }, requests);
     count('floe_broker_received_bytes_total', 'Bytes of requests by API', { api }, bytesIn);
@@ -88,6 +107,12 @@ export class RequestStats {
     for (const [stage, seconds] of Object.entries(stageSeconds)) {
       const help = 'Time spent by requests in each stage';
       count('floe_broker_stage_seconds_total', help, { api, stage }, seconds);
+    }
+    if (stats.throttled > 0) {
+      const help = 'Replies that told a client to wait, by API';
+      count('floe_broker_throttled_total', help, { api }, stats.throttled);
+      const helpTime = 'Time that clients were told to wait, by API';
+      count('floe_broker_throttle_seconds_total', helpTime, { api }, stats.throttleSeconds);
     }
     for (const [code, times] of errors) {
       const labels = { api, error: kafkaError(code).name };

@@ -10,6 +10,7 @@ import type { Timer } from '../base/clock.ts';
 import { FloeError } from '../base/error.ts';
 import type { Component } from '../base/lifecycle.ts';
 import { Connection, type ConnectionShared } from './connection.ts';
+import { type ConnectionLimits, plainAddress, type RefusalReason } from './quotas/index.ts';
 import type { Wire } from './wire.ts';
 
 export interface ListenerOptions {
@@ -42,13 +43,16 @@ export class KafkaServer implements Component {
   readonly #shared: ConnectionShared;
   readonly #servers: Server[] = [];
   readonly #connections = new Set<Connection>();
-  readonly #perAddress = new Map<string, number>();
+  readonly #limits: ConnectionLimits;
+  /** Sockets that wait for their turn, or to be closed: see connection-limits.ts. */
+  readonly #waiting = new Set<Socket>();
   #nextId = 1;
   #check: Timer | undefined;
   #stopping: Promise<void> | undefined;
 
-  constructor(shared: ConnectionShared) {
+  constructor(shared: ConnectionShared, limits: ConnectionLimits) {
     this.#shared = shared;
+    this.#limits = limits;
     shared.services.metrics.observeGauge(
       'floe_broker_connections',
       'Open client connections',
@@ -92,6 +96,8 @@ export class KafkaServer implements Component {
   async #stop(): Promise<void> {
     // Stops listening at once. Its callback would wait for sockets whose handles were taken over.
     for (const server of this.#servers) server.close();
+    for (const socket of this.#waiting) socket.destroy();
+    this.#waiting.clear();
     const late = this.#shared.services.clock.setTimer(DRAIN_MS, () => {
       for (const connection of this.#connections) connection.destroy();
     });
@@ -103,22 +109,50 @@ export class KafkaServer implements Component {
   }
 
   #accept(socket: Socket, listener: string): void {
-    const address = socket.remoteAddress ?? '';
-    const values = this.#shared.services.config.values;
-    const ofAddress = this.#perAddress.get(address) ?? 0;
-    if (
-      this.#stopping !== undefined ||
-      this.#connections.size >= values['max.connections'] ||
-      ofAddress >= values['max.connections.per.ip']
-    ) {
-      this.#count('floe_broker_connections_refused_total', 'Connections closed by a limit');
-      socket.destroy();
+    const address = plainAddress(socket.remoteAddress ?? '');
+    const admission =
+      this.#stopping === undefined
+        ? this.#limits.admit(listener, address)
+        : ({ kind: 'refuse', reason: 'broker' } as const);
+    if (admission.kind === 'open') this.#admit(socket, listener, address);
+    else if (admission.kind === 'refuse') this.#refuse(socket, admission.reason);
+    else this.#wait(socket, admission, () => this.#admit(socket, listener, address));
+  }
+
+  /** The socket is left alone, unread, until its wait is over. */
+  #wait(
+    socket: Socket,
+    { waitMs, then }: { readonly waitMs: number; readonly then: 'open' | 'close' },
+    admit: () => void,
+  ): void {
+    this.#waiting.add(socket);
+    socket.on('error', () => {});
+    this.#shared.services.clock.setTimer(waitMs, () => {
+      this.#limits.waited();
+      if (!this.#waiting.delete(socket)) return;
+      if (then === 'open') admit();
+      else this.#refuse(socket, 'address-rate');
+    });
+  }
+
+  #refuse(socket: Socket, reason: RefusalReason): void {
+    const help = 'Connections closed by a limit';
+    this.#shared.services.metrics.count('floe_broker_connections_refused_total', help, { reason });
+    socket.destroy();
+  }
+
+  #admit(socket: Socket, listener: string, address: string): void {
+    // While a socket waited, others may have taken its place.
+    const reason = this.#limits.full(listener, address);
+    if (reason !== undefined) {
+      this.#refuse(socket, reason);
       return;
     }
-    this.#perAddress.set(address, ofAddress + 1);
-    this.#count('floe_broker_connections_total', 'Connections accepted');
+    this.#limits.opened(listener, address);
+    const { metrics, clock } = this.#shared.services;
+    metrics.count('floe_broker_connections_total', 'Connections accepted');
     this.#open(socket, listener, address);
-    this.#check ??= this.#shared.services.clock.setTimer(CHECK_EVERY_MS, () => this.#checkAll());
+    this.#check ??= clock.setTimer(CHECK_EVERY_MS, () => this.#checkAll());
   }
 
   #open(accepted: Socket, listener: string, address: string): void {
@@ -150,9 +184,7 @@ export class KafkaServer implements Component {
 
   #closed(connection: Connection, address: string): void {
     this.#connections.delete(connection);
-    const left = (this.#perAddress.get(address) ?? 1) - 1;
-    if (left === 0) this.#perAddress.delete(address);
-    else this.#perAddress.set(address, left);
+    this.#limits.closed(connection.listener, address);
   }
 
   #checkAll(): void {
@@ -162,10 +194,6 @@ export class KafkaServer implements Component {
       this.#connections.size === 0
         ? undefined
         : this.#shared.services.clock.setTimer(CHECK_EVERY_MS, () => this.#checkAll());
-  }
-
-  #count(name: string, help: string): void {
-    this.#shared.services.metrics.count(name, help);
   }
 }
 

@@ -10,6 +10,7 @@ import type { Authorizer } from './auth/authorizer.ts';
 import type { BrokerConfig } from './broker-config.ts';
 import type { FetchSessions } from './fetch-sessions.ts';
 import type { WaitCount } from './fetch-wait.ts';
+import type { ClientQuotas } from './quotas/index.ts';
 import type { Router } from './router.ts';
 import type { TopicConfigs } from './topic-configs.ts';
 import type { TransactionCoordinator } from './transactions/coordinator.ts';
@@ -38,6 +39,7 @@ export interface BrokerServices {
   readonly topicConfigs: TopicConfigs;
   readonly cluster: ClusterView;
   readonly authorizer: Authorizer;
+  readonly quotas: ClientQuotas;
   /** Undefined where transactions aren't served: transactional ids and batches are refused. */
   readonly transactions: TransactionCoordinator | undefined;
   readonly fetchSessions: FetchSessions;

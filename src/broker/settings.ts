@@ -1,55 +1,14 @@
 // Settings of the broker, under Kafka's names where Kafka has them, with Floe's defaults and reasons.
 // Group settings are in groups/, topic configs in topic-configs.ts. Resolved once by the composition root;
 // the few that may change while running do so through BrokerConfig.
-import { FloeError } from '../base/error.ts';
-import { bool, int, list, long, oneOf, type Setting, text, type Values } from '../base/settings.ts';
+import { bool, int, list, long, oneOf, text, type Values } from '../base/settings.ts';
 import { protocolSettings } from '../protocol/settings.ts';
-
-/** Kafka's Long.MAX_VALUE, as near as a number gets: means "no limit". */
-export const LONG_MAX = 2 ** 63;
+import { compatSettings } from './compat-settings.ts';
+import { quotaSettings } from './quotas/settings.ts';
+import { addressCounts, hugeLong, LONG_MAX, listenerList, optionalLong } from './setting-types.ts';
+import { telemetrySettings } from './telemetry/settings.ts';
 
 const MIB = 1024 * 1024;
-
-/** A long whose default or value may be Long.MAX_VALUE, which a number can't print exactly. */
-export function hugeLong(options: Parameters<typeof long>[0]): Setting<number> {
-  return {
-    ...long(options),
-    format: (value) => (value >= LONG_MAX ? '9223372036854775807' : String(value)),
-  };
-}
-
-/** A long that may be left unset (Kafka's null default). */
-function optionalLong(options: {
-  readonly doc: string;
-  readonly min: number;
-}): Setting<number | null> {
-  const inner = long({ default: options.min, doc: options.doc, min: options.min });
-  return {
-    type: 'long',
-    default: null,
-    doc: options.doc,
-    parse: (value) => (value.trim() === '' ? null : inner.parse(value)),
-    format: (value) => (value === null ? '' : String(value)),
-  };
-}
-
-/** Addresses `NAME://host:port`, or nothing. */
-function listenerList(doc: string): Setting<readonly string[]> {
-  const base = list({ default: [] as readonly string[], doc });
-  return {
-    ...base,
-    valid: 'NAME://host:port, …',
-    parse(value) {
-      const items = base.parse(value);
-      for (const item of items) {
-        if (!/^[A-Za-z0-9_]+:\/\/[^\s/]*:\d+$/.test(item)) {
-          throw new FloeError('invalid', `"${item}" is not of the form NAME://host:port`);
-        }
-      }
-      return items;
-    },
-  };
-}
 
 /** Definitions by name; values have the type {@link BrokerSettings}. */
 export const brokerSettings = {
@@ -91,7 +50,7 @@ export const brokerSettings = {
   }),
   'compression.type': oneOf(['producer', 'gzip', 'snappy', 'lz4', 'zstd', 'uncompressed'], {
     default: 'producer',
-    doc: 'Accepted for compatibility; batches are kept as the producer compressed them.',
+    doc: 'Accepted for compatibility; every value acts as producer: batches are kept as the producer compressed them.',
   }),
   'log.cleanup.policy': list({
     default: ['delete'],
@@ -149,14 +108,24 @@ export const brokerSettings = {
   'max.connections': int({
     default: 10_000,
     min: 1,
-    doc: 'Most connections at a time; further ones are closed at once. Bounds file descriptors.',
+    doc: 'Most connections at a time; further ones are closed at once. Bounds file descriptors. Also per listener: listener.name.NAME.max.connections.',
   }),
   'max.connections.per.ip': int({
     default: 2_147_483_647,
+    min: 0,
+    doc: 'Most connections from one address at a time.',
+  }),
+  'max.connections.per.ip.overrides': addressCounts(
+    'Most connections from certain addresses, which max.connections.per.ip then does not limit.',
+  ),
+  'max.connection.creation.rate': int({
+    default: 2_147_483_647,
     min: 1,
-    doc: 'Most connections from one address.',
+    doc: 'New connections per second; faster ones wait their turn. Also listener.name.NAME.max.connection.creation.rate.',
   }),
   ...protocolSettings,
+  ...quotaSettings,
+  ...telemetrySettings,
   'queued.max.requests': int({
     default: 500,
     min: 1,
@@ -204,6 +173,7 @@ export const brokerSettings = {
     min: 0,
     doc: 'Fetch sessions kept (KIP-227); when full, one unused for two minutes gives way, as in Kafka.',
   }),
+  ...compatSettings,
 } as const;
 
 export type BrokerSettings = Values<typeof brokerSettings>;

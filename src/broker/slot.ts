@@ -2,6 +2,7 @@
 // and what is to be freed at the end. Not for: when it starts and when its reply leaves (connection.ts).
 import type { Access } from './auth/access.ts';
 import type { AnyHandler, ClientConnection, RequestContext } from './handler.ts';
+import type { ClientLimits } from './quotas/index.ts';
 import type { OpenedRequest } from './request.ts';
 import type { RequestStats } from './request-stats.ts';
 import type { BrokerServices } from './services.ts';
@@ -12,9 +13,16 @@ export class Slot implements RequestContext {
   readonly services: BrokerServices;
   readonly request: OpenedRequest;
   readonly receivedMs: number;
+  /** As received, without the length field. */
+  readonly requestBytes: number;
   /** When its handler was called; for a request without one, when it arrived. */
   startedMs: number;
   repliedMs = 0;
+  /** When its decoding began, and what the front thread then spent on it: measured while there are quotas, else −1. */
+  begunMs = -1;
+  busyMs = -1;
+  /** How long the client has to wait after the reply. */
+  throttleMs = 0;
   state: 'working' | 'replied' | 'silent' | 'hang-up' = 'working';
   pieces: readonly Uint8Array[] = [];
   bytes = 0;
@@ -27,12 +35,14 @@ export class Slot implements RequestContext {
     readonly stats: RequestStats;
     readonly request: OpenedRequest;
     readonly receivedMs: number;
+    readonly requestBytes: number;
   }) {
     this.connection = options.connection;
     this.services = options.services;
     this.#stats = options.stats;
     this.request = options.request;
     this.receivedMs = options.receivedMs;
+    this.requestBytes = options.requestBytes;
     this.startedMs = options.receivedMs;
   }
 
@@ -50,6 +60,16 @@ export class Slot implements RequestContext {
 
   get clientId(): string | null {
     return this.request.envelope.clientId;
+  }
+
+  get limits(): ClientLimits | undefined {
+    const { quotas } = this.services;
+    if (!quotas.active) return undefined;
+    return quotas.limits(this.access.who.principal.name, this.clientId ?? '');
+  }
+
+  throttle(ms: number): void {
+    this.throttleMs = Math.max(this.throttleMs, ms);
   }
 
   afterSend(action: () => void): void {

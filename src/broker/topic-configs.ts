@@ -2,130 +2,11 @@
 // (table.topic.*, injected by the composition root). Unknown or invalid ones are refused naming key, value, remedy.
 // Not for: acting on them (Produce reads its part through `policy`, the log gets retention from the composition root).
 import { FloeError } from '../base/error.ts';
-import {
-  bool,
-  double,
-  findSetting,
-  int,
-  list,
-  long,
-  oneOf,
-  parseSetting,
-  type Setting,
-  type Settings,
-  text,
-} from '../base/settings.ts';
+import { findSetting, parseSetting, type Setting, type Settings } from '../base/settings.ts';
 import type { Topic } from '../metadata/topics.ts';
 import type { BrokerConfig } from './broker-config.ts';
-import { type BrokerSettings, defaultRetentionMs, hugeLong, LONG_MAX } from './settings.ts';
-
-/** A config kept and shown for compatibility; the log has no segments, replicas or page flushes it could steer. */
-const noEffect = 'Accepted for compatibility; without effect, since the log has no ';
-
-/** Kafka's topic configs by name. */
-export const topicSettings = {
-  'cleanup.policy': list({
-    default: ['delete'],
-    values: ['delete', 'compact'],
-    doc: 'delete: records past retention go. compact: records need a key; the newest of a key is kept.',
-  }),
-  'retention.ms': long({
-    default: 604_800_000,
-    min: -1,
-    doc: 'How long records are kept, −1 for ever.',
-  }),
-  'retention.bytes': long({ default: -1, min: -1, doc: 'Bytes kept per partition, −1: no limit.' }),
-  'max.message.bytes': int({
-    default: 1_048_588,
-    min: 0,
-    doc: 'Largest record batch as sent, after compression.',
-  }),
-  'message.timestamp.type': oneOf(['CreateTime', 'LogAppendTime'], {
-    default: 'CreateTime',
-    doc: 'CreateTime keeps the producer’s; LogAppendTime is the time of admission at this broker.',
-  }),
-  'message.timestamp.before.max.ms': hugeLong({
-    default: LONG_MAX,
-    min: 0,
-    doc: 'How far a timestamp may lie in the past.',
-  }),
-  'message.timestamp.after.max.ms': hugeLong({
-    default: 3_600_000,
-    min: 0,
-    doc: 'How far a timestamp may lie in the future.',
-  }),
-  'compression.type': oneOf(['producer', 'gzip', 'snappy', 'lz4', 'zstd', 'uncompressed'], {
-    default: 'producer',
-    doc: 'Every value acts as producer: batches are kept as the producer compressed them.',
-  }),
-  'delete.retention.ms': long({
-    default: 86_400_000,
-    min: 0,
-    doc: 'How long tombstones outlive compaction.',
-  }),
-  'min.compaction.lag.ms': long({
-    default: 0,
-    min: 0,
-    doc: 'How long a record stays uncompacted at least.',
-  }),
-  'max.compaction.lag.ms': hugeLong({
-    default: LONG_MAX,
-    min: 1,
-    doc: 'How long a record may stay uncompacted at most.',
-  }),
-  'min.cleanable.dirty.ratio': double({
-    default: 0.5,
-    min: 0,
-    max: 1,
-    doc: 'Share of a partition that may be superseded before compaction.',
-  }),
-  'min.insync.replicas': int({
-    default: 1,
-    min: 1,
-    doc: 'Accepted for compatibility: an acknowledged batch is durable whatever its value.',
-  }),
-  'segment.bytes': int({ default: 1_073_741_824, min: 14, doc: `${noEffect}segments.` }),
-  'segment.ms': long({ default: 604_800_000, min: 1, doc: `${noEffect}segments.` }),
-  'segment.jitter.ms': long({ default: 0, min: 0, doc: `${noEffect}segments.` }),
-  'segment.index.bytes': int({ default: 10_485_760, min: 4, doc: `${noEffect}segments.` }),
-  'index.interval.bytes': int({ default: 4_096, min: 0, doc: `${noEffect}segments.` }),
-  'flush.messages': hugeLong({
-    default: LONG_MAX,
-    min: 1,
-    doc: 'Accepted for compatibility: every acknowledged batch is flushed already.',
-  }),
-  'flush.ms': hugeLong({
-    default: LONG_MAX,
-    min: 0,
-    doc: 'Accepted for compatibility: every acknowledged batch is flushed already.',
-  }),
-  'file.delete.delay.ms': long({ default: 60_000, min: 0, doc: `${noEffect}segments.` }),
-  preallocate: bool({ default: false, doc: `${noEffect}segments.` }),
-  'unclean.leader.election.enable': bool({ default: false, doc: `${noEffect}replicas.` }),
-  'leader.replication.throttled.replicas': text({ default: '', doc: `${noEffect}replicas.` }),
-  'follower.replication.throttled.replicas': text({ default: '', doc: `${noEffect}replicas.` }),
-  'compression.gzip.level': int({ default: -1, min: -1, max: 9, doc: `${noEffect}recompression.` }),
-  'compression.lz4.level': int({ default: 9, min: 1, max: 17, doc: `${noEffect}recompression.` }),
-  'compression.zstd.level': int({
-    default: 3,
-    min: -131_072,
-    max: 22,
-    doc: `${noEffect}recompression.`,
-  }),
-} as const satisfies Settings;
-
-/** Which broker setting a topic config takes its default from. */
-export const BROKER_SYNONYMS: Readonly<Record<string, keyof BrokerSettings>> = {
-  'cleanup.policy': 'log.cleanup.policy',
-  'retention.ms': 'log.retention.ms',
-  'retention.bytes': 'log.retention.bytes',
-  'max.message.bytes': 'message.max.bytes',
-  'message.timestamp.type': 'log.message.timestamp.type',
-  'message.timestamp.before.max.ms': 'log.message.timestamp.before.max.ms',
-  'message.timestamp.after.max.ms': 'log.message.timestamp.after.max.ms',
-  'compression.type': 'compression.type',
-  'min.insync.replicas': 'min.insync.replicas',
-};
+import { defaultRetentionMs } from './settings.ts';
+import { BROKER_SYNONYMS, topicSettings } from './topic-settings.ts';
 
 /** The configs of a topic as they would be after a change. */
 export interface TopicConfigChange {
@@ -209,10 +90,21 @@ export class TopicConfigs {
     }
     const existing = 'topicId' in topic ? topic : undefined;
     const config = applyChanges(existing?.config ?? {}, proper);
+    this.#checkLags(config);
     for (const extension of this.#extensions) {
       await extension.validate?.({ topicName: topic.name, topic: existing, config });
     }
     return proper;
+  }
+
+  #checkLags(config: Readonly<Record<string, string>>): void {
+    const least = this.effective(config, 'min.compaction.lag.ms');
+    const most = this.effective(config, 'max.compaction.lag.ms');
+    if (Number(least) <= Number(most)) return;
+    throw new FloeError(
+      'invalid',
+      `min.compaction.lag.ms (${least}) is above max.compaction.lag.ms (${most}): lower one or raise the other`,
+    );
   }
 
   /** The value in force as text: the topic's own, the broker's, or the definition's default. */

@@ -15,6 +15,7 @@ import type {
 } from '../fetch-sessions.ts';
 import { waitForBytes } from '../fetch-wait.ts';
 import type { Handler, RequestContext } from '../handler.ts';
+import { chargeFetch, fetchBound } from '../quotas/charge.ts';
 
 const FIRST_VERSION_WITH_TOPIC_IDS = 13;
 
@@ -29,6 +30,12 @@ export const fetchHandler: Handler<typeof fetchApi> = {
     const opened = services.fetchSessions.open(demand, services.clock.monotonic());
     if (opened.kind === 'refused') return refusal(opened.errorCode);
     const pass = await poll(request, context, opened.partitions);
+    const waitMs = chargeFetch(context, pass.bytes);
+    if (waitMs > 0) {
+      pass.release();
+      context.throttle(waitMs);
+      return throttled(opened);
+    }
     context.afterSend(() => pass.release());
     return replyOf(opened, pass, context);
   },
@@ -62,19 +69,25 @@ function demandOf(request: FetchRequest, version: number): FetchDemand {
 /** Reads until there is enough, something is wrong, or the time is up. */
 async function poll(
   request: FetchRequest,
-  { services, connection }: RequestContext,
+  context: RequestContext,
   asked: readonly FetchPartition[],
 ): Promise<ReadPass> {
+  const { services, connection } = context;
   const { config, clock } = services;
   const isolation = request.isolationLevel === 1 ? 'read_committed' : 'read_uncommitted';
-  const maxBytes = Math.min(request.maxBytes, config.values['fetch.max.bytes']);
+  const maxBytes = Math.min(
+    request.maxBytes,
+    config.values['fetch.max.bytes'],
+    fetchBound(context),
+  );
+  const minBytes = Math.min(request.minBytes, maxBytes);
   const limits = { isolation, maxBytes, signal: connection.signal } as const;
   const maxWaitMs = Math.min(request.maxWaitMs, config.values['fetch.max.wait.ms']);
   const deadlineMs = clock.monotonic() + maxWaitMs;
   for (let last = maxWaitMs <= 0; ; ) {
     const pass = await readPass(services, asked, limits);
     const { partitions, bytes, failed } = pass;
-    if (last || failed || bytes >= request.minBytes || !partitions.some(isReadable)) return pass;
+    if (last || failed || bytes >= minBytes || !partitions.some(isReadable)) return pass;
     // What the limits leave for the next request is there already.
     if (bytes > 0 && partitions.some((read) => leavesMore(read, isolation))) return pass;
     // Slabs are not held while waiting.
@@ -82,7 +95,7 @@ async function poll(
     last = await waitForBytes(services, {
       partitions,
       bytes,
-      minBytes: request.minBytes,
+      minBytes,
       deadlineMs,
       readCommitted: isolation === 'read_committed',
       signal: connection.signal,
@@ -91,6 +104,12 @@ async function poll(
 }
 
 const isReadable = ({ errorCode }: PartitionRead) => errorCode === 0;
+
+/** An empty reply, as of a Fetch that found nothing: the client asks again after its wait. */
+function throttled({ kind, session }: Exclude<FetchContext, { kind: 'refused' }>): FetchReply {
+  const sessionId = kind === 'incremental' ? session.id : 0;
+  return { errorCode: ErrorCode.NONE, sessionId, responses: [] };
+}
 
 function refusal(errorCode: number): FetchReply {
   return { errorCode, sessionId: 0, responses: [] };

@@ -1,6 +1,6 @@
 // CreateTopics (19), versions 2–7: names, counts and configs checked, then created one by one.
 // v4 counts of −1 take num.partitions and default.replication.factor, v5 the answer holds the configs (KIP-525),
-// v7 the topic id. Replication factors from 1 to 3 are accepted and change nothing: durability is the storage's.
+// v6 controller_mutation_rate refuses (KIP-599), v7 the topic id. Replication factors from 1 to 3 are accepted and change nothing: durability is the storage's.
 // Manual assignments are accepted when they name this node only; then they give the count.
 import type { Topic } from '../../metadata/topics.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
@@ -12,6 +12,7 @@ import {
 } from '../../protocol/messages/19-create-topics.ts';
 import { describeTopicConfigs } from '../config-entries.ts';
 import type { Handler, RequestContext } from '../handler.ts';
+import { chargeMutations } from '../quotas/mutations.ts';
 import type { BrokerServices } from '../services.ts';
 import { createTopic, type Fault, isFault, planTopic, type TopicPlan } from '../topic-creation.ts';
 import { repeated } from './repeated.ts';
@@ -20,6 +21,9 @@ type TopicRequest = CreateTopicsRequest['topics'][number];
 type TopicReply = CreateTopicsReply['topics'][number];
 
 const MAX_REPLICATION_FACTOR = 3;
+
+/** The first version with THROTTLING_QUOTA_EXCEEDED. */
+const STRICT_FROM = 6;
 
 export const createTopicsHandler: Handler<typeof createTopicsApi> = {
   api: createTopicsApi,
@@ -33,7 +37,7 @@ export const createTopicsHandler: Handler<typeof createTopicsApi> = {
     }
     for (const asked of request.topics) {
       if (twice.has(asked.name)) continue;
-      const outcome = await create(context.services, asked, request.validateOnly);
+      const outcome = await create(context, asked, request.validateOnly);
       if (isFault(outcome)) {
         context.countError(outcome.errorCode);
         topics.push(refusal(asked.name, outcome));
@@ -46,10 +50,11 @@ export const createTopicsHandler: Handler<typeof createTopicsApi> = {
 type Created = TopicPlan & { readonly topicId: string };
 
 async function create(
-  services: BrokerServices,
+  context: RequestContext,
   asked: TopicRequest,
   validateOnly: boolean,
 ): Promise<Created | Fault> {
+  const { services } = context;
   const shape = shapeOf(services, asked);
   const plan = isFault(shape)
     ? // A bad name or an existing topic is told first, as Kafka does.
@@ -59,6 +64,8 @@ async function create(
       )
     : await planTopic(services, { name: asked.name, ...shape });
   if (isFault(plan)) return plan;
+  const used = chargeMutations(context, plan.partitionCount, STRICT_FROM);
+  if (used !== undefined) return used;
   if (validateOnly) return { ...plan, topicId: ZERO_UUID };
   const topic: Topic | Fault = await createTopic(services, plan);
   return isFault(topic) ? topic : { ...plan, topicId: topic.topicId };

@@ -1,5 +1,5 @@
 // DeleteTopics (20), versions 1–6: ends topics with all that hangs on them; partition ids are never used again.
-// v5 error messages, v6 by id or name. delete.topic.enable=false refuses all.
+// v5 error messages, controller_mutation_rate refuses (KIP-599), v6 by id or name. delete.topic.enable=false refuses all.
 import { isFloeError } from '../../base/error.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import { ZERO_UUID } from '../../protocol/fields.ts';
@@ -9,11 +9,15 @@ import {
   deleteTopicsApi,
 } from '../../protocol/messages/20-delete-topics.ts';
 import type { Handler, RequestContext } from '../handler.ts';
+import { chargeMutations } from '../quotas/mutations.ts';
 import { topicOf } from '../topic-lookup.ts';
 import { repeated } from './repeated.ts';
 
 type TopicReply = DeleteTopicsReply['responses'][number];
 type TopicRequest = DeleteTopicsRequest['topics'][number];
+
+/** The first version with THROTTLING_QUOTA_EXCEEDED. */
+const STRICT_FROM = 5;
 
 export const deleteTopicsHandler: Handler<typeof deleteTopicsApi> = {
   api: deleteTopicsApi,
@@ -35,8 +39,8 @@ export const deleteTopicsHandler: Handler<typeof deleteTopicsApi> = {
   },
 };
 
-async function remove(wish: TopicRequest, { services }: RequestContext): Promise<TopicReply> {
-  const { directory, config } = services;
+async function remove(wish: TopicRequest, context: RequestContext): Promise<TopicReply> {
+  const { directory, config } = context.services;
   if (wish.name !== null && wish.topicId !== ZERO_UUID) {
     return {
       ...wish,
@@ -50,6 +54,8 @@ async function remove(wish: TopicRequest, { services }: RequestContext): Promise
   }
   const { topic, errorCode } = topicOf(directory, wish.name, wish.topicId);
   if (topic === undefined) return { ...wish, errorCode };
+  const used = chargeMutations(context, topic.partitions.length, STRICT_FROM);
+  if (used !== undefined) return { ...wish, ...used };
   try {
     await directory.delete(topic.topicId);
   } catch (caught) {

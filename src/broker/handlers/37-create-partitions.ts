@@ -1,5 +1,5 @@
 // CreatePartitions (37), versions 0–3: raises the number of partitions of topics; the new ones are empty.
-// Assignments are accepted when they name this node only, one list per new partition.
+// v3 controller_mutation_rate refuses (KIP-599). Assignments are accepted when they name this node only, one list per new partition.
 import { FloeError } from '../../base/error.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import {
@@ -7,12 +7,15 @@ import {
   createPartitionsApi,
 } from '../../protocol/messages/37-create-partitions.ts';
 import { kafkaCodeOf } from '../failures.ts';
-import type { Handler } from '../handler.ts';
-import type { BrokerServices } from '../services.ts';
+import type { Handler, RequestContext } from '../handler.ts';
+import { chargeMutations } from '../quotas/mutations.ts';
 import { type Fault, partitionCountFault } from '../topic-creation.ts';
 import { repeated } from './repeated.ts';
 
 type TopicRequest = CreatePartitionsRequest['topics'][number];
+
+/** The first version with THROTTLING_QUOTA_EXCEEDED. */
+const STRICT_FROM = 3;
 
 export const createPartitionsHandler: Handler<typeof createPartitionsApi> = {
   api: createPartitionsApi,
@@ -23,7 +26,7 @@ export const createPartitionsHandler: Handler<typeof createPartitionsApi> = {
     for (const asked of topics) {
       const fault = twice.has(asked.name)
         ? { errorCode: ErrorCode.INVALID_REQUEST, errorMessage: `"${asked.name}" is named twice` }
-        : await grow(context.services, asked, validateOnly);
+        : await grow(context, asked, validateOnly);
       if (fault !== undefined) context.countError(fault.errorCode);
       results.push({ name: asked.name, ...(fault ?? { errorCode: 0, errorMessage: null }) });
     }
@@ -32,10 +35,11 @@ export const createPartitionsHandler: Handler<typeof createPartitionsApi> = {
 };
 
 async function grow(
-  services: BrokerServices,
+  context: RequestContext,
   asked: TopicRequest,
   validateOnly: boolean,
 ): Promise<Fault | undefined> {
+  const { services } = context;
   const { name, count } = asked;
   const topic = services.directory.byName(name);
   if (topic === undefined) {
@@ -52,7 +56,8 @@ async function grow(
   if (unassignable !== undefined) {
     return { errorCode: ErrorCode.INVALID_REPLICA_ASSIGNMENT, errorMessage: unassignable };
   }
-  if (validateOnly) return undefined;
+  const used = chargeMutations(context, added, STRICT_FROM);
+  if (used !== undefined || validateOnly) return used;
   try {
     await services.directory.addPartitions(topic.topicId, count);
     return undefined;

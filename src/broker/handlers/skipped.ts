@@ -9,11 +9,8 @@ export interface SkippedApi {
 
 const SASL = 'listeners are not authenticated yet';
 const TOKENS = 'delegation tokens need SASL, which is not served yet';
-const QUOTAS = 'there are no client quotas yet';
 const REPLICAS =
   'a partition has no replicas to move or elect: every broker serves every partition';
-const KIP_848 =
-  'groups of the new protocol (KIP-848) are not built yet; clients fall back to classic ones';
 const SHARE = 'share groups (KIP-932) are not built yet';
 const STREAMS = 'Streams groups (KIP-1071) are not built yet; Streams falls back to classic groups';
 const TELEMETRY = 'client metrics (KIP-714) are optional; clients carry on without';
@@ -29,8 +26,6 @@ export const SKIPPED: Readonly<Record<number, SkippedApi>> = {
   43: { name: 'ElectLeaders', reason: REPLICAS },
   45: { name: 'AlterPartitionReassignments', reason: REPLICAS },
   46: { name: 'ListPartitionReassignments', reason: REPLICAS },
-  48: { name: 'DescribeClientQuotas', reason: QUOTAS },
-  49: { name: 'AlterClientQuotas', reason: QUOTAS },
   50: { name: 'DescribeUserScramCredentials', reason: SASL },
   51: { name: 'AlterUserScramCredentials', reason: SASL },
   55: {
@@ -38,8 +33,6 @@ export const SKIPPED: Readonly<Record<number, SkippedApi>> = {
     reason: 'there is no quorum: metadata lies in a transactional store',
   },
   57: { name: 'UpdateFeatures', reason: 'no feature has levels to be raised by clients' },
-  68: { name: 'ConsumerGroupHeartbeat', reason: KIP_848 },
-  69: { name: 'ConsumerGroupDescribe', reason: KIP_848 },
   71: { name: 'GetTelemetrySubscriptions', reason: TELEMETRY },
   72: { name: 'PushTelemetry', reason: TELEMETRY },
   76: { name: 'ShareGroupHeartbeat', reason: SHARE },

@@ -19,6 +19,8 @@ import { alterConfigsHandler } from './33-alter-configs.ts';
 import { describeLogDirsHandler } from './35-describe-log-dirs.ts';
 import { createPartitionsHandler } from './37-create-partitions.ts';
 import { incrementalAlterConfigsHandler } from './44-incremental-alter-configs.ts';
+import { describeClientQuotasHandler } from './48-describe-client-quotas.ts';
+import { alterClientQuotasHandler } from './49-alter-client-quotas.ts';
 import { describeClusterHandler } from './60-describe-cluster.ts';
 import { listConfigResourcesHandler } from './74-list-config-resources.ts';
 import { describeTopicPartitionsHandler } from './75-describe-topic-partitions.ts';
@@ -43,6 +45,8 @@ export const HANDLERS: readonly AnyHandler[] = [
   describeLogDirsHandler,
   createPartitionsHandler,
   incrementalAlterConfigsHandler,
+  describeClientQuotasHandler,
+  alterClientQuotasHandler,
   describeClusterHandler,
   listConfigResourcesHandler,
   describeTopicPartitionsHandler,

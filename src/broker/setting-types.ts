@@ -1,0 +1,61 @@
+// Types of settings that only the broker needs: Long.MAX_VALUE, unset numbers, addresses.
+import { isIP } from 'node:net';
+import { FloeError } from '../base/error.ts';
+import { list, long, type Setting } from '../base/settings.ts';
+
+/** Kafka's Long.MAX_VALUE, as near as a number gets: means "no limit". */
+export const LONG_MAX = 2 ** 63;
+
+/** A long whose default or value may be Long.MAX_VALUE, which a number can't print exactly. */
+export function hugeLong(options: Parameters<typeof long>[0]): Setting<number> {
+  return {
+    ...long(options),
+    format: (value) => (value >= LONG_MAX ? '9223372036854775807' : String(value)),
+  };
+}
+
+/** A long that may be left unset (Kafka's null default). */
+export function optionalLong(options: {
+  readonly doc: string;
+  readonly min: number;
+}): Setting<number | null> {
+  const inner = long({ default: options.min, doc: options.doc, min: options.min });
+  return {
+    type: 'long',
+    default: null,
+    doc: options.doc,
+    parse: (value) => (value.trim() === '' ? null : inner.parse(value)),
+    format: (value) => (value === null ? '' : String(value)),
+  };
+}
+
+/** A list whose items must all be of one form. */
+function listOf(
+  doc: string,
+  valid: string,
+  isOne: (item: string) => boolean,
+): Setting<readonly string[]> {
+  const base = list({ default: [] as readonly string[], doc });
+  return {
+    ...base,
+    valid: `${valid}, …`,
+    parse(value) {
+      const items = base.parse(value);
+      for (const item of items) {
+        if (!isOne(item)) throw new FloeError('invalid', `"${item}" is not of the form ${valid}`);
+      }
+      return items;
+    },
+  };
+}
+
+/** Addresses `NAME://host:port`, or nothing. */
+export const listenerList = (doc: string) =>
+  listOf(doc, 'NAME://host:port', (item) => /^[A-Za-z0-9_]+:\/\/[^\s/]*:\d+$/.test(item));
+
+/** Counts per IP address, `address:count`. */
+export const addressCounts = (doc: string) =>
+  listOf(doc, 'ADDRESS:COUNT', (item) => {
+    const colon = item.lastIndexOf(':');
+    return isIP(item.slice(0, colon)) !== 0 && /^\d+$/.test(item.slice(colon + 1));
+  });
