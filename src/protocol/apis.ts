@@ -23,6 +23,7 @@ import { offsetForLeaderEpochApi } from './messages/23-offset-for-leader-epoch.t
 import { addPartitionsToTxnApi } from './messages/24-add-partitions-to-txn.ts';
 import { addOffsetsToTxnApi } from './messages/25-add-offsets-to-txn.ts';
 import { endTxnApi } from './messages/26-end-txn.ts';
+import { writeTxnMarkersApi } from './messages/27-write-txn-markers.ts';
 import { txnOffsetCommitApi } from './messages/28-txn-offset-commit.ts';
 import { describeAclsApi } from './messages/29-describe-acls.ts';
 import { createAclsApi } from './messages/30-create-acls.ts';
@@ -94,6 +95,7 @@ export const ALL_APIS: readonly AnyApi[] = [
   addPartitionsToTxnApi,
   addOffsetsToTxnApi,
   endTxnApi,
+  writeTxnMarkersApi,
   txnOffsetCommitApi,
   describeAclsApi,
   createAclsApi,

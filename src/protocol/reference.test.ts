@@ -126,7 +126,8 @@ function expectSame(ours: Message<any>, name: string): void {
 }
 
 describe.skipIf(!existsSync(FOLDER))('our messages are Kafka’s', () => {
-  it.each(ALL_APIS.map((api) => [api.name, api] as const))('%s', (name, api) => {
+  const withFile = ALL_APIS.filter(({ name }) => existsSync(`${FOLDER}/${name}Request.json`));
+  it.each(withFile.map((api) => [api.name, api] as const))('%s', (name, api) => {
     expectSame(api.request, `${name}Request`);
     expectSame(api.response, `${name}Response`);
   });

@@ -4,6 +4,7 @@ import type { AnyHandler } from '../handler.ts';
 import { addPartitionsToTxnHandler } from '../handlers/24-add-partitions-to-txn.ts';
 import { addOffsetsToTxnHandler } from '../handlers/25-add-offsets-to-txn.ts';
 import { endTxnHandler } from '../handlers/26-end-txn.ts';
+import { writeTxnMarkersHandler } from '../handlers/27-write-txn-markers.ts';
 import { txnOffsetCommitHandler } from '../handlers/28-txn-offset-commit.ts';
 import { describeProducersHandler } from '../handlers/61-describe-producers.ts';
 import { describeTransactionsHandler } from '../handlers/65-describe-transactions.ts';
@@ -20,6 +21,7 @@ export function transactionHandlers(transactions: TransactionCoordinator): reado
     addPartitionsToTxnHandler(transactions),
     addOffsetsToTxnHandler(transactions),
     endTxnHandler(transactions),
+    writeTxnMarkersHandler(transactions),
     txnOffsetCommitHandler(transactions),
     describeProducersHandler(transactions),
     describeTransactionsHandler(transactions),
