@@ -4,7 +4,7 @@
 //   POST /v1/tables/:name/pause | resume | commit     resume takes {"policy": "rewind" | "keep" | "restart"}
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { FloeError } from '../base/error.ts';
-import { parsePolicy } from './positions.ts';
+import { parsePolicy, RECOVERY_POLICIES } from './positions.ts';
 import type { TableTopics } from './table-topics.ts';
 
 const STATUS: Readonly<Partial<Record<FloeError['code'], number>>> = {
@@ -45,9 +45,17 @@ export function tableRoutes(app: FastifyInstance, deps: { readonly tables: Table
   );
 }
 
+/** No body, or `{"policy": …}`. @throws FloeError `invalid` for anything else: a word must not be lost. */
 function policyOf(body: unknown) {
-  if (body === null || typeof body !== 'object' || !('policy' in body)) return undefined;
-  return parsePolicy(String(body.policy));
+  if (body === undefined || body === null) return undefined;
+  const names = typeof body === 'object' ? Object.keys(body) : [];
+  if (typeof body !== 'object' || names.some((name) => name !== 'policy')) {
+    throw new FloeError(
+      'invalid',
+      `the body ${JSON.stringify(body)} is not {"policy": "${RECOVERY_POLICIES.join('" | "')}"}: send that, or no body`,
+    );
+  }
+  return 'policy' in body ? parsePolicy(String(body.policy)) : undefined;
 }
 
 async function answer(reply: FastifyReply, work: () => Promise<unknown>): Promise<unknown> {

@@ -2,6 +2,7 @@
 // Any prefix and any warehouse name is accepted: there is one warehouse.
 import { type FastifyInstance, type FastifyServerOptions, fastify } from 'fastify';
 import { FloeError } from '../../base/error.ts';
+import { httpRefusal } from '../../base/http-refusal.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Values } from '../../base/settings.ts';
 import { parseIcebergJson, stringifyIcebergJson } from '../../formats/iceberg/index.ts';
@@ -44,7 +45,7 @@ async function serve(scope: FastifyInstance, options: CatalogRoutesOptions): Pro
   scope.setSerializerCompiler(() => stringifyIcebergJson);
   scope.setReplySerializer(stringifyIcebergJson);
   scope.setErrorHandler((caught, request, reply) => {
-    const body = errorBody(httpError(caught));
+    const body = errorBody(httpError(caught, settings['catalog.max.request.bytes']));
     if (body.error.code >= 500)
       logger.warn({ url: request.url, error: body.error.message }, 'catalog request failed');
     return reply.code(body.error.code).send(body);
@@ -82,10 +83,16 @@ function readBodies(scope: FastifyInstance, bodyLimit: number): void {
 }
 
 /** Fastify's own refusals (body too large, bad encoding) → our codes. */
-function httpError(caught: unknown): unknown {
-  const status = (caught as { statusCode?: unknown }).statusCode;
-  if (caught instanceof FloeError || typeof status !== 'number' || status >= 500) return caught;
-  return new FloeError('invalid', (caught as Error).message, { cause: caught });
+function httpError(caught: unknown, limit: number): unknown {
+  if (caught instanceof FloeError) return caught;
+  const refusal = httpRefusal(caught, {
+    contentType: undefined,
+    accepts: 'application/json',
+    body: `at most ${limit} bytes of JSON (catalog.max.request.bytes)`,
+  });
+  return refusal === undefined
+    ? caught
+    : new FloeError('invalid', refusal.message, { cause: caught });
 }
 
 /** There are no views. Clients that ask anyway hear so in the form they know. */

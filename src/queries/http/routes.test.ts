@@ -104,3 +104,23 @@ test('faults of the query are 400 with their place; limits and odd requests have
   // A fault that only shows while rows are made is still an error of the whole answer in JSON.
   expect((await ask("SELECT CAST('x' || range AS INTEGER) FROM range(3)")).statusCode).toBe(400);
 });
+
+test('what the framework refuses names thing, value and remedy too', async () => {
+  const post = (headers: Record<string, string>, payload: string) =>
+    app.inject({ method: 'POST', url: '/v1/sql', headers, payload });
+  const plain = await post({ 'content-type': 'text/plain' }, '{"query":"SELECT 1"}');
+  expect(plain.statusCode).toBe(415);
+  expect(plain.json()).toEqual({
+    error: {
+      code: 'invalid',
+      message: 'Content-Type "text/plain" is not read here: send application/json',
+    },
+  });
+  const broken = await post({ 'content-type': 'application/json' }, '{"query"');
+  expect(broken.statusCode).toBe(400);
+  expect(broken.json().error.message).toMatch(/^the body is not JSON: send {"query": "SELECT …"}/);
+  const json = { 'content-type': 'application/json' };
+  const huge = await post(json, `"${'x'.repeat(10_000_000)}"`);
+  expect(huge.statusCode).toBe(413);
+  expect(huge.json().error.message).toContain('sql.max.query.bytes');
+});

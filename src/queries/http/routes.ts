@@ -6,6 +6,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import { type ErrorCode, FloeError } from '../../base/error.ts';
+import { httpRefusal } from '../../base/http-refusal.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import type { Values } from '../../base/settings.ts';
@@ -40,7 +41,19 @@ const ENVELOPE_BYTES = 1024;
 
 export function sqlRoutes(app: FastifyInstance, options: SqlRoutesOptions): void {
   // JSON may spell a character with six: the query's own length is checked by the service.
-  const bodyLimit = options.settings['sql.max.query.bytes'] * 6 + ENVELOPE_BYTES;
+  const limit = options.settings['sql.max.query.bytes'];
+  const bodyLimit = limit * 6 + ENVELOPE_BYTES;
+  // JSON only: else a body of that type would be refused for what is in it.
+  app.removeContentTypeParser('text/plain');
+  app.setErrorHandler((caught, request, reply) => {
+    const { status, message } = httpRefusal(caught, {
+      contentType: request.headers['content-type'],
+      accepts: 'application/json',
+      body: `{"query": "SELECT …"}, the query of at most ${limit} bytes (sql.max.query.bytes)`,
+    }) ?? { status: 500, message: FloeError.from(caught).message };
+    const code = status === 413 ? 'exhausted' : status < 500 ? 'invalid' : 'internal';
+    return reply.code(status).send(errorBody(new FloeError(code, message)));
+  });
   app.post('/v1/sql', { bodyLimit }, async (request, reply) => {
     const started = options.clock.monotonic();
     let outcome = 'ok';

@@ -1,6 +1,7 @@
 // Results and errors → HTTP, in the registry's media type.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { FloeError } from '../../base/error.ts';
+import { httpRefusal } from '../../base/http-refusal.ts';
 
 const MEDIA_TYPE = 'application/vnd.schemaregistry.v1+json';
 /** Request bodies are JSON under any of these names, or under none. */
@@ -35,8 +36,15 @@ export function setUpReplies(app: FastifyInstance): void {
     reply.header('content-type', responseType(request));
     return payload;
   });
-  app.setNotFoundHandler((_request, reply) => sendError(reply, 404, 404, 'HTTP 404 Not Found'));
-  app.setErrorHandler((error, _request, reply) => replyError(error, reply));
+  app.setNotFoundHandler((request, reply) =>
+    sendError(
+      reply,
+      404,
+      404,
+      `HTTP 404 Not Found: no resource ${request.method} ${request.url.split('?', 1)[0]}`,
+    ),
+  );
+  app.setErrorHandler((error, request, reply) => replyError(error, request, reply));
 }
 
 /** Plain JSON for those who ask for nothing else, the registry's own type for the rest. */
@@ -47,14 +55,18 @@ function responseType(request: FastifyRequest): string {
     : MEDIA_TYPE;
 }
 
-function replyError(error: unknown, reply: FastifyReply): FastifyReply {
+function replyError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const floe = FloeError.from(error);
   const { registryCode } = floe.details;
   if (typeof registryCode === 'number')
     return sendError(reply, Number(String(registryCode).slice(0, 3)), registryCode, floe.message);
-  const { statusCode } = error as { statusCode?: unknown };
-  if (typeof statusCode === 'number' && statusCode < 500)
-    return sendError(reply, statusCode, statusCode, floe.message);
+  const refusal = httpRefusal(error, {
+    contentType: request.headers['content-type'],
+    accepts: REQUEST_TYPES.slice(0, 3).join(' or '),
+    body: `at most ${request.routeOptions.bodyLimit} bytes of JSON`,
+  });
+  if (refusal !== undefined)
+    return sendError(reply, refusal.status, refusal.status, refusal.message);
   const { code, message } = BACKEND[floe.code] ?? {
     code: 50001,
     message: 'Error in the backend data store',

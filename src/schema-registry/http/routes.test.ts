@@ -101,9 +101,11 @@ describe('errors', () => {
     const broken = await app.inject({ method: 'POST', url, headers: json, payload: '{' });
     expect(broken.json()).toMatchObject({ error_code: 400 });
     const xml = { 'content-type': 'text/xml' };
-    expect(
-      (await app.inject({ method: 'POST', url, headers: xml, payload: '<a/>' })).statusCode,
-    ).toBe(415);
+    const other = await app.inject({ method: 'POST', url, headers: xml, payload: '<a/>' });
+    expect(other.json()).toMatchObject({
+      error_code: 415,
+      message: expect.stringMatching(/"text\/xml" is not read here: send .*application\/json/),
+    });
   });
 
   test('a store that is away', async () => {
