@@ -1,8 +1,12 @@
 // Cuts what a reader asked for out of stored bytes: whole batches from the one that holds the offset, below an end,
-// within a budget. Pure. The bytes are raw (their headers' base offsets mean nothing), so positions are counted from
-// the entry's base offset. Not for: where the bytes come from (reader.ts).
+// within a budget. Pure. Raw bytes' base offsets mean nothing, so offsets are counted from the entry's; the headers of
+// placed batches (compaction by key) say theirs. Not for: where the bytes come from (reader.ts).
 import { FloeError } from '../../base/error.ts';
-import { batchEnd, lastOffsetDelta } from '../../protocol/record-batch.ts';
+import {
+  batchEnd,
+  baseOffset as headerOffset,
+  lastOffsetDelta,
+} from '../../protocol/record-batch.ts';
 import type { ReadRun } from './log.ts';
 
 /** A place between two batches of an entry. */
@@ -21,6 +25,8 @@ export interface CutLimits {
   /** No more bytes than this, but at least one batch if `first`. */
   readonly maxBytes: number;
   readonly first: boolean;
+  /** The batches say their own base offsets. */
+  readonly placed?: boolean;
 }
 
 /** Batches `[from.at, to.at)` of an entry. */
@@ -35,18 +41,22 @@ export interface Cut {
  */
 export function cutBatches(entry: Uint8Array, start: BatchPosition, limits: CutLimits): Cut {
   let { at, baseOffset } = start;
+  const placed = limits.placed === true;
   for (; at < entry.length; ) {
+    if (placed) baseOffset = headerOffset(entry, at);
     const next = baseOffset + lastOffsetDelta(entry, at) + 1;
     if (next > limits.offset) break;
     at = wholeBatch(entry, at);
     baseOffset = next;
   }
   const from = { at, baseOffset };
-  while (at < entry.length && baseOffset < limits.endOffset) {
+  while (at < entry.length) {
+    const base = placed ? headerOffset(entry, at) : baseOffset;
+    if (base >= limits.endOffset) break;
     const end = wholeBatch(entry, at);
     const needed = limits.first && at === from.at;
     if (!needed && end - from.at > limits.maxBytes) break;
-    baseOffset += lastOffsetDelta(entry, at) + 1;
+    baseOffset = base + lastOffsetDelta(entry, at) + 1;
     at = end;
   }
   return { from, to: { at, baseOffset } };
@@ -70,22 +80,25 @@ export class RunCollector {
   #shortBytes = 0;
   #shortBase = 0;
   #shortNext = 0;
+  #shortPatched = false;
 
   /** Bytes of all slices so far. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Adds raw batches of offsets `[baseOffset, nextOffset)`. */
-  add(slice: Uint8Array, baseOffset: number, nextOffset: number): void {
+  /** Adds batches of offsets `[baseOffset, nextOffset)`, raw or (`patched`) with base offsets of their own. */
+  add(slice: Uint8Array, baseOffset: number, nextOffset: number, patched = false): void {
     this.#bytes += slice.length;
-    if (this.#short.length > 0 && this.#shortNext !== baseOffset) this.#join();
+    const follows = patched || this.#shortNext === baseOffset;
+    if (this.#short.length > 0 && (!follows || this.#shortPatched !== patched)) this.#join();
     if (slice.length >= JOIN_BELOW_BYTES) {
       this.#join();
-      this.#runs.push({ baseOffset, bytes: slice, patched: false });
+      this.#runs.push({ baseOffset, bytes: slice, patched });
       return;
     }
     if (this.#short.length === 0) this.#shortBase = baseOffset;
+    this.#shortPatched = patched;
     this.#short.push(slice);
     this.#shortBytes += slice.length;
     this.#shortNext = nextOffset;
@@ -100,7 +113,7 @@ export class RunCollector {
     if (this.#short.length === 0) return;
     const bytes =
       this.#short.length === 1 ? this.#short[0]! : Buffer.concat(this.#short, this.#shortBytes);
-    this.#runs.push({ baseOffset: this.#shortBase, bytes, patched: false });
+    this.#runs.push({ baseOffset: this.#shortBase, bytes, patched: this.#shortPatched });
     this.#short = [];
     this.#shortBytes = 0;
   }

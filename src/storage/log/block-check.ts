@@ -2,6 +2,7 @@
 // entry lies within it, and, for a sample, that every batch still has its CRC. A stale plan (a file used anew, an
 // object replaced) is thereby found out, never served.
 import { FloeError } from '../../base/error.ts';
+import { isMarker } from '../../metadata/packed-index.ts';
 import { batchEnd, crcMatches } from '../../protocol/record-batch.ts';
 import type { EntryColumns, ObjectRef } from './entries.ts';
 import { BLOCK_HEADER_BYTES, expectedBlockEnd } from './wal-format.ts';
@@ -31,6 +32,7 @@ export function checkEntries(read: ReadBytes, checked: CheckedEntries): void {
   let block = -1;
   let blockEnd = -1;
   for (let n = start; n < end; n += 1) {
+    if (isMarker(columns.kinds[n]!)) continue;
     const position = columns.blockPositions[n]!;
     if (position !== block) {
       block = position;

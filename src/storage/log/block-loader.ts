@@ -2,17 +2,25 @@
 // Where partitions lie mixed in a file and most of them are being read, whole aligned stretches of the file: each read
 // call then serves all of them. The first reader of a partition of a thousand must not read the other 999.
 // Not for: what happens with the bytes (reader.ts), how long they stay (block-cache.ts).
+
+import { isMarker } from '../../metadata/packed-index.ts';
 import type { Block, BlockCache } from './block-cache.ts';
 import type { ByteSource, ReadPurpose } from './byte-source.ts';
-import { type EntryColumns, entryEndByte, entryStartByte, type Segment } from './entries.ts';
+import {
+  type EntryColumns,
+  entryEndByte,
+  entryStartByte,
+  type Segment,
+  withBytes,
+} from './entries.ts';
 import { entriesFor, growRange, type PlanLimits } from './plan.ts';
 
-/** Entries `[start, end)` of a segment, in one pinned block. */
+/** Entries `[start, end)` of a segment, in one pinned block; without one when all of them are markers. */
 export interface Piece {
   readonly segment: Segment;
   readonly start: number;
   readonly end: number;
-  readonly block: Block;
+  readonly block: Block | undefined;
 }
 
 export interface LoadRequest {
@@ -22,6 +30,8 @@ export interface LoadRequest {
   readonly maxBytes: number;
   /** Nothing was found yet: memory has to be found. */
   readonly must: boolean;
+  /** Entries that begin at or above it aren't needed. */
+  readonly endOffset: number;
 }
 
 /** A read call brings at least this much where it lies together, however little was asked for. */
@@ -67,13 +77,17 @@ export class BlockLoader {
   /** The entries from `n` on that one block holds, which is loaded if need be; undefined when memory is short. */
   piece(request: LoadRequest, segment: Segment, n: number): Piece | undefined {
     const { columns, object } = segment;
-    const from = entryStartByte(columns, n);
-    const to = entryEndByte(columns, n);
-    const block = this.#cache.find(object.objectId, from, to) ?? this.#load(request, segment, n);
-    return block && { segment, start: n, end: coveredEnd(segment, n, block), block };
+    const first = withBytes(columns, n, segment.end);
+    if (first === segment.end || columns.baseOffsets[first]! >= request.endOffset)
+      return first === n ? undefined : { segment, start: n, end: first, block: undefined };
+    const from = entryStartByte(columns, first);
+    const to = entryEndByte(columns, first);
+    const block =
+      this.#cache.find(object.objectId, from, to) ?? this.#load(request, segment, first);
+    return block && { segment, start: n, end: coveredEnd(segment, first, block), block };
   }
 
-  #load(request: LoadRequest, segment: Segment, n: number): Block | undefined {
+  #load(request: Omit<LoadRequest, 'endOffset'>, segment: Segment, n: number): Block | undefined {
     const { object } = segment;
     const range =
       this.#stretch(request.partitionId, segment, n) ?? this.#range(request, segment, n);
@@ -86,13 +100,15 @@ export class BlockLoader {
     );
   }
 
-  #range({ maxBytes }: LoadRequest, { columns, end }: Segment, n: number) {
+  #range({ maxBytes }: Pick<LoadRequest, 'maxBytes'>, { columns, end }: Segment, n: number) {
     const wanted = entriesFor(columns, [n, end], Math.max(maxBytes, MIN_RANGE_BYTES));
     return growRange(columns, [n, wanted.end], this.#limits);
   }
 
   /** The aligned stretch around entry `n`, if most of it is being read; undefined otherwise. */
-  #stretch(partitionId: number, { object, columns, end }: Segment, n: number) {
+  #stretch(partitionId: number, { object, columns, end: entriesEnd }: Segment, n: number) {
+    let end = entriesEnd;
+    while (isMarker(columns.kinds[end - 1]!)) end -= 1;
     const readers = this.#noteReader(object.objectId, partitionId);
     const size = this.#limits.maxRange;
     if (readers < 2 || readers * shareAfter(columns, [n, end], size) < DENSE_SHARE)
@@ -130,7 +146,7 @@ export class BlockLoader {
   }
 
   release(pieces: readonly Piece[]): void {
-    for (const { block } of pieces) this.#cache.unpin(block);
+    for (const { block } of pieces) if (block !== undefined) this.#cache.unpin(block);
   }
 
   /**
@@ -138,7 +154,7 @@ export class BlockLoader {
    * Takes only memory that nobody holds, and pins nothing.
    */
   ahead(
-    request: Omit<LoadRequest, 'must' | 'maxBytes'>,
+    request: Omit<LoadRequest, 'must' | 'maxBytes' | 'endOffset'>,
     next: Iterable<readonly [segment: Segment, n: number]>,
     distance: number,
   ): void {
@@ -147,6 +163,7 @@ export class BlockLoader {
     let block: Block | undefined;
     for (const [segment, n] of next) {
       const { columns, object } = segment;
+      if (isMarker(columns.kinds[n]!)) continue;
       if (block !== undefined && covers(block, object.objectId, columns, n)) continue;
       const from = entryStartByte(columns, n);
       block = this.#cache.find(object.objectId, from, entryEndByte(columns, n));
@@ -182,7 +199,7 @@ function shareAfter(
   let m = n;
   while (m < end - 1 && m - n < MAX_SAMPLED && entryStartByte(columns, m) < start + window) {
     bytes += columns.lengths[m]!;
-    m += 1;
+    m = withBytes(columns, m + 1, end);
   }
   return m === n ? 0 : bytes / (entryStartByte(columns, m) - start);
 }
@@ -190,6 +207,7 @@ function shareAfter(
 /** The end of the entries from `n` on that lie whole in a block. */
 function coveredEnd({ object, columns, end }: Segment, n: number, block: Block): number {
   let to = n + 1;
-  while (to < end && covers(block, object.objectId, columns, to)) to += 1;
+  while (to < end && (isMarker(columns.kinds[to]!) || covers(block, object.objectId, columns, to)))
+    to += 1;
   return to;
 }

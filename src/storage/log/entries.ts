@@ -1,6 +1,6 @@
 // Index entries as the read side sees them: columns that may come from a packed index, from the index cache or
 // from a test, and segments of them that lie in one object. Nothing here copies an index.
-import type { PackedIndex } from '../../metadata/packed-index.ts';
+import { isMarker, type Marker, type PackedIndex } from '../../metadata/packed-index.ts';
 
 /** The columns of an index that a read needs; element n of each is entry n. */
 export interface EntryColumns {
@@ -10,6 +10,10 @@ export interface EntryColumns {
   readonly lengths: ArrayLike<number>;
   readonly blockPositions: ArrayLike<number>;
   readonly maxTimestamps: ArrayLike<number>;
+  /** EntryKind of metadata/packed-index.ts. */
+  readonly kinds: ArrayLike<number>;
+  /** The marker that entry n is, where `kinds` says so. */
+  readonly marker?: (n: number) => Marker;
 }
 
 /** An object as a reader addresses it. */
@@ -41,6 +45,13 @@ export function entryStartByte(columns: EntryColumns, n: number): number {
 /** Position after the last byte of entry `n`. */
 export function entryEndByte(columns: EntryColumns, n: number): number {
   return columns.positions[n]! + columns.lengths[n]!;
+}
+
+/** The first entry of `[start, end)` that has bytes, or `end`: markers have none. */
+export function withBytes(columns: EntryColumns, start: number, end: number): number {
+  let n = start;
+  while (n < end && isMarker(columns.kinds[n]!)) n += 1;
+  return n;
 }
 
 /** First entry of `[start, end)` that ends above `offset`, or `end`. */

@@ -4,6 +4,8 @@ import {
   allocateIndex,
   copyEntry,
   endOffset,
+  isMarker,
+  markerCount,
   openIndex,
   type PackedIndex,
 } from '../../metadata/packed-index.ts';
@@ -38,6 +40,7 @@ export class FileIndex {
     this.#indexes.push(index);
     for (let n = 0; n < index.count; n += 1) {
       this.#commits.set(index.partitionIds[n]!, commitNumber);
+      if (isMarker(index.kinds[n]!)) continue;
       this.#end = Math.max(this.#end, index.positions[n]! + index.lengths[n]!);
     }
   }
@@ -45,7 +48,10 @@ export class FileIndex {
   /** One index of all entries. Offsets ascend with flushes, so a counting sort by partition is all it takes. */
   merge(): PackedIndex {
     const counts = new Map<number, number>();
-    for (const { count, partitionIds } of this.#indexes) {
+    let markers = 0;
+    for (const index of this.#indexes) {
+      const { count, partitionIds } = index;
+      markers += markerCount(index);
       for (let n = 0; n < count; n += 1)
         counts.set(partitionIds[n]!, (counts.get(partitionIds[n]!) ?? 0) + 1);
     }
@@ -55,7 +61,7 @@ export class FileIndex {
       next.set(partitionId, total);
       total += counts.get(partitionId)!;
     }
-    const merged = allocateIndex(total);
+    const merged = allocateIndex(total, markers);
     for (const index of this.#indexes) {
       for (let n = 0; n < index.count; n += 1) {
         const at = next.get(index.partitionIds[n]!)!;

@@ -7,9 +7,11 @@ import { FloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import type { Prng } from '../../base/prng.ts';
-import type { LogMetadata, PartitionLog } from '../../metadata/log.ts';
+import type { FlushRow, LogMetadata, PartitionLog } from '../../metadata/log.ts';
+import { openIndex } from '../../metadata/packed-index.ts';
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
+import { AbortedRanges } from './aborted-ranges.ts';
 import type { ColdReader } from './cold-reader.ts';
 import { type FlushPolicy, flushDueIn, maxInFlight } from './flush-policy.ts';
 import type { Flushed, FlushTarget } from './flush-target.ts';
@@ -52,12 +54,22 @@ const SLABS_AT_WORK = 4;
 interface Flight {
   readonly flush: OpenFlush;
   outcome: (() => void) | undefined;
+  /** Of a flush that was committed. */
+  commitNumber: number | undefined;
+}
+
+/** What the metadata store says of the log at the start. */
+interface Loaded {
+  readonly partitions: readonly PartitionLog[];
+  readonly transactions: Awaited<ReturnType<LogMetadata['transactions']>>;
+  readonly lastCommit: number;
 }
 
 export class FrontLog implements Log {
   readonly #options: FrontLogOptions;
   readonly #tail: TailCache;
   readonly #partitions: FrontPartitions;
+  readonly #aborted: AbortedRanges;
   readonly #flushIds: () => Uint8Array;
   readonly #stopFollowing: () => void;
   readonly #onRelief: (() => void)[] = [];
@@ -68,6 +80,11 @@ export class FrontLog implements Log {
   #inFlight = 0;
   /** Sent flushes in order, until their outcomes are taken. */
   readonly #flights: Flight[] = [];
+  /** Commits of markers that wait for the commits before them, in order. */
+  readonly #markers: FlushRow[] = [];
+  /** Number of the newest commit that is visible here; there is no gap before it. */
+  #applied: number;
+  readonly #onApplied: { readonly commitNumber: number; readonly resolve: () => void }[] = [];
   #inFlightBytes = 0;
   #lastAppendMs = 0;
   #lastFlushMs = 0;
@@ -76,13 +93,17 @@ export class FrontLog implements Log {
   #stopping: Promise<void> | undefined;
   #idle: (() => void) | undefined;
 
-  private constructor(options: FrontLogOptions, partitions: readonly PartitionLog[]) {
+  private constructor(options: FrontLogOptions, loaded: Loaded) {
     this.#options = options;
+    this.#applied = loaded.lastCommit;
     const { slabs, tailBytes } = options;
     // What is being filled, written and held by readers comes first.
     const spare = (slabs.count - SLABS_AT_WORK) * slabs.slabBytes;
     this.#tail = new TailCache(slabs, Math.min(tailBytes, spare));
-    this.#partitions = new FrontPartitions(options.topics, partitions);
+    this.#partitions = new FrontPartitions(options.topics, loaded.partitions, loaded.transactions);
+    this.#aborted = new AbortedRanges(options);
+    for (const { partitionId, lastAbortedOffset } of loaded.transactions)
+      this.#aborted.load(partitionId, lastAbortedOffset);
     this.#flushIds = flushIds(options.prng);
     this.#stopFollowing = options.topics.onChange((change) => {
       if (change.kind === 'deleted') this.#removePartitions(change.topic.partitions);
@@ -91,7 +112,12 @@ export class FrontLog implements Log {
 
   /** Loads watermarks; the reader has its own start. */
   static async open(options: FrontLogOptions): Promise<FrontLog> {
-    return new FrontLog(options, await options.metadata.partitions());
+    const { metadata } = options;
+    return new FrontLog(options, {
+      partitions: await metadata.partitions(),
+      transactions: await metadata.transactions(),
+      lastCommit: await metadata.lastCommitNumber(),
+    });
   }
 
   append(items: readonly AppendItem[]): Promise<readonly AppendOutcome[]> {
@@ -205,25 +231,46 @@ export class FrontLog implements Log {
   #send(flush: OpenFlush): void {
     this.#inFlight += 1;
     this.#lastFlushMs = this.#options.clock.monotonic();
-    const flight: Flight = { flush, outcome: undefined };
+    const flight: Flight = { flush, outcome: undefined, commitNumber: undefined };
     this.#flights.push(flight);
-    const landed = (outcome: () => void) => {
+    const landed = (outcome: () => void, commitNumber?: number) => {
       flight.outcome = outcome;
+      flight.commitNumber = commitNumber;
       this.#land();
     };
     void this.#options.target.flush(flush, this.#flushIds()).then(
-      (flushed) => landed(() => this.#committed(flush, flushed)),
+      (flushed) => landed(() => this.#committed(flush, flushed), flushed.reply.commitNumber),
       (caught) => landed(() => this.#failed(flush, caught)),
     );
   }
 
+  /** Transactions have ended: their markers become visible in their turn. */
+  markersCommitted(commit: FlushRow): void {
+    this.#markers.push(commit);
+    this.#land();
+  }
+
+  /** Resolves once the commit is visible here. */
+  whenApplied(commitNumber: number): Promise<void> {
+    if (this.#applied >= commitNumber) return Promise.resolve();
+    return new Promise((resolve) => this.#onApplied.push({ commitNumber, resolve }));
+  }
+
   /**
    * Takes outcomes in the order of sending, which is that of commits: when the reply of one was lost and must be asked
-   * again, its successors wait, or their records would be visible behind a hole (L3, L4).
+   * again, its successors wait, or their records would be visible behind a hole (L3, L4). Markers come by another way;
+   * the numbers of commits, which have no gap, say whose turn it is.
    */
   #land(): void {
-    while (this.#flights[0]?.outcome !== undefined) {
-      const { flush, outcome } = this.#flights.shift()!;
+    for (;;) {
+      if (this.#markers[0]?.commitNumber === this.#applied + 1) {
+        this.#ended(this.#markers.shift()!);
+        continue;
+      }
+      const first = this.#flights[0];
+      if (first?.outcome === undefined || (first.commitNumber ?? 0) > this.#applied + 1) break;
+      const { flush, outcome, commitNumber } = this.#flights.shift()!;
+      this.#applied = commitNumber ?? this.#applied;
       this.#inFlight -= 1;
       // The next flush leaves before this outcome is worked on: the sequencer needn't wait for us.
       this.#pump();
@@ -232,8 +279,26 @@ export class FrontLog implements Log {
       outcome!();
       if (congested && !this.congested) for (const action of this.#onRelief.splice(0)) action();
     }
+    this.#tellApplied();
     if (this.#inFlight === 0 && this.#ready.length === 0 && this.#open === undefined)
       this.#idle?.();
+  }
+
+  #tellApplied(): void {
+    if (this.#onApplied.length === 0) return;
+    for (const waiter of this.#onApplied.splice(0)) {
+      if (waiter.commitNumber > this.#applied) this.#onApplied.push(waiter);
+      else waiter.resolve();
+    }
+  }
+
+  #ended(commit: FlushRow): void {
+    const index = openIndex(commit.index);
+    this.#applied = commit.commitNumber;
+    this.#options.reader.follow(commit);
+    this.#tail.addMarkers(index);
+    const moved = this.#partitions.end(index, (range) => this.#aborted.add(range));
+    this.#partitions.notify(moved);
   }
 
   #committed(flush: OpenFlush, { reply, settled }: Flushed): void {
@@ -253,6 +318,7 @@ export class FrontLog implements Log {
     }
     reader.follow(reply);
     const moved = this.#partitions.advance(reply.index);
+    if (flush.transactional) this.#partitions.begin(reply);
     this.#answerAll(flush, (n) => this.#outcome(flush, reply, n));
     this.#partitions.notify(moved);
     this.#observe(flush);
@@ -315,7 +381,13 @@ export class FrontLog implements Log {
 
   read(request: ReadRequest): Promise<ReadResult> {
     const { slabs, reader } = this.#options;
-    return readFront(request, { partitions: this.#partitions, tail: this.#tail, slabs, reader });
+    return readFront(request, {
+      partitions: this.#partitions,
+      aborted: this.#aborted,
+      tail: this.#tail,
+      slabs,
+      reader,
+    });
   }
 
   watermarks(partitionId: number): Watermarks | undefined {
@@ -335,9 +407,15 @@ export class FrontLog implements Log {
     return range && this.#options.reader.offsetForTime(partitionId, timestampMs, range);
   }
 
-  async maxTimestamp(partitionId: number): Promise<OffsetAtTime | undefined> {
+  async maxTimestamp(
+    partitionId: number,
+    isolation: Isolation = 'read_uncommitted',
+  ): Promise<OffsetAtTime | undefined> {
     const range = this.#range(partitionId, 'read_uncommitted');
-    return range && this.#options.reader.maxTimestamp(partitionId, range);
+    const found = range && (await this.#options.reader.maxTimestamp(partitionId, range));
+    if (found === undefined || isolation === 'read_uncommitted') return found;
+    const marks = this.#partitions.watermarks(partitionId);
+    return marks !== undefined && found.offset < marks.lastStableOffset ? found : undefined;
   }
 
   /** Log start and end as the isolation sees them; undefined when there is nothing between. */
@@ -369,6 +447,7 @@ export class FrontLog implements Log {
     for (const partitionId of partitionIds) {
       this.#tail.removePartition(partitionId);
       this.#options.reader.removePartition(partitionId);
+      this.#aborted.remove(partitionId);
     }
     this.#partitions.remove(partitionIds);
   }
@@ -395,6 +474,7 @@ export class FrontLog implements Log {
     if (this.#slab !== undefined) this.#options.slabs.release(this.#slab.number);
     this.#slab = undefined;
     await this.#options.reader.stop();
+    for (const { resolve } of this.#onApplied.splice(0)) resolve();
   }
 }
 

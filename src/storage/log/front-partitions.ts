@@ -1,15 +1,20 @@
 // Watermarks of all partitions in memory, and who waits for them to move. Moved only by commits of this process and
 // by retention, so in embedded mode they are exact; they never go back.
+// The last stable offset follows from the transactions that are open: the first of them to begin holds it.
 import { assert } from '../../base/assert.ts';
-import type { PartitionLog } from '../../metadata/log.ts';
-import { endOffset, openIndex } from '../../metadata/packed-index.ts';
+import type { PartitionLog, PartitionTransactions } from '../../metadata/log.ts';
+import { type AbortedRange, firstOpen, stableEnd } from '../../metadata/markers.ts';
+import { endOffset, openIndex, type PackedIndex } from '../../metadata/packed-index.ts';
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
 import type { Watermarks } from './log.ts';
+import { columnsOf, type FlushReply } from './sequencer-port.ts';
 
 interface FrontPartition {
   logStartOffset: number;
   highWatermark: number;
   sizeBytes: number;
+  /** First offsets of open transactions by producer id, ascending; undefined where none is. */
+  open: Map<number, number> | undefined;
 }
 
 export type Listener = (partitionId: number) => void;
@@ -19,10 +24,23 @@ export class FrontPartitions {
   readonly #partitions = new Map<number, FrontPartition>();
   readonly #listeners = new Map<number, Set<Listener>>();
 
-  constructor(topics: TopicDirectory, loaded: readonly PartitionLog[]) {
+  constructor(
+    topics: TopicDirectory,
+    loaded: readonly PartitionLog[],
+    transactions: readonly PartitionTransactions[] = [],
+  ) {
     this.#topics = topics;
     for (const { partitionId, logStartOffset, highWatermark, sizeBytes } of loaded)
-      this.#partitions.set(partitionId, { logStartOffset, highWatermark, sizeBytes });
+      this.#partitions.set(partitionId, {
+        logStartOffset,
+        highWatermark,
+        sizeBytes,
+        open: undefined,
+      });
+    for (const { partitionId, open } of transactions) {
+      const partition = this.#partitions.get(partitionId);
+      if (partition !== undefined && open.size > 0) partition.open = new Map(open);
+    }
   }
 
   /** Undefined when the partition doesn't exist; one that was never written is empty. */
@@ -33,7 +51,7 @@ export class FrontPartitions {
   #find(partitionId: number): FrontPartition | undefined {
     const known = this.#partitions.get(partitionId);
     if (known !== undefined || this.#topics.byPartition(partitionId) === undefined) return known;
-    const fresh = { logStartOffset: 0, highWatermark: 0, sizeBytes: 0 };
+    const fresh = { logStartOffset: 0, highWatermark: 0, sizeBytes: 0, open: undefined };
     this.#partitions.set(partitionId, fresh);
     return fresh;
   }
@@ -41,8 +59,45 @@ export class FrontPartitions {
   watermarks(partitionId: number): Watermarks | undefined {
     const found = this.#find(partitionId);
     if (found === undefined) return undefined;
-    const { logStartOffset, highWatermark } = found;
-    return { logStartOffset, lastStableOffset: highWatermark, highWatermark };
+    const { logStartOffset, highWatermark, open } = found;
+    const stable = open === undefined ? highWatermark : firstOpen(open, highWatermark);
+    return { logStartOffset, lastStableOffset: Math.max(logStartOffset, stable), highWatermark };
+  }
+
+  /** Takes note of transactions that the flush began in a partition; before anybody reads of it. */
+  begin({ columns, order, errorCodes, duplicates, baseOffsets }: FlushReply): void {
+    const { transactions, partitionIds, producerIds } = columnsOf(columns);
+    for (const n of order) {
+      if (transactions[n] === 0 || errorCodes[n] !== 0 || duplicates[n] !== 0) continue;
+      const partition = this.#find(partitionIds[n]!);
+      if (partition === undefined || partition.open?.has(producerIds[n]!) === true) continue;
+      partition.open ??= new Map();
+      partition.open.set(producerIds[n]!, baseOffsets[n]!);
+    }
+  }
+
+  /** Takes the markers of a commit in; tells of aborted ranges. Returns the partitions whose end moved. */
+  end(index: PackedIndex, aborted: (range: AbortedRange) => void): readonly number[] {
+    const moved: number[] = [];
+    for (let n = 0; n < index.count; n += 1) {
+      const partitionId = index.partitionIds[n]!;
+      const partition = this.#find(partitionId);
+      if (partition === undefined) continue;
+      const { producerId, committed } = index.marker(n);
+      const firstOffset = partition.open?.get(producerId);
+      const lastOffset = index.baseOffsets[n]!;
+      assert(lastOffset === partition.highWatermark, 'L4: a marker takes the next offset');
+      partition.highWatermark = lastOffset + 1;
+      if (moved.at(-1) !== partitionId) moved.push(partitionId);
+      if (firstOffset === undefined) continue;
+      partition.open!.delete(producerId);
+      if (partition.open!.size === 0) partition.open = undefined;
+      if (committed) continue;
+      const { highWatermark: nextOffset, open } = partition;
+      const stableOffset = stableEnd({ nextOffset, maxTimestamp: -1, open });
+      aborted({ partitionId, producerId, firstOffset, lastOffset, stableOffset });
+    }
+    return moved;
   }
 
   /** Takes a committed flush in; returns the partitions whose end moved. */

@@ -3,11 +3,11 @@
 // looked up in the metadata store and the objects' own indexes (object-entries.ts).
 // Columns per partition in growing typed arrays: adding a flush on the produce path makes no objects.
 import { assert } from '../../base/assert.ts';
-import type { PackedIndex } from '../../metadata/packed-index.ts';
+import { isMarker, type Marker, type PackedIndex } from '../../metadata/packed-index.ts';
 import { type EntryColumns, entryAt, entryEnd, type ObjectRef, type Segment } from './entries.ts';
 
 /** Bytes of one entry over all columns. */
-export const CACHED_ENTRY_BYTES = 3 * 8 + 4 * 4;
+export const CACHED_ENTRY_BYTES = 3 * 8 + 4 * 4 + 1;
 const FIRST_CAPACITY = 8;
 
 /** What a commit adds. */
@@ -25,6 +25,9 @@ class PartitionEntries implements EntryColumns {
   positions = new Uint32Array(FIRST_CAPACITY);
   lengths = new Uint32Array(FIRST_CAPACITY);
   blockPositions = new Uint32Array(FIRST_CAPACITY);
+  kinds = new Uint8Array(FIRST_CAPACITY);
+  /** By entry; undefined until the first marker comes. */
+  markers: (Marker | undefined)[] | undefined;
   first = 0;
   count = 0;
 
@@ -42,6 +45,11 @@ class PartitionEntries implements EntryColumns {
     this.positions[to] = index.positions[n]!;
     this.lengths[to] = index.lengths[n]!;
     this.blockPositions[to] = index.blockPositions[n]!;
+    this.kinds[to] = index.kinds[n]!;
+    if (isMarker(index.kinds[n]!)) {
+      this.markers ??= [];
+      this.markers[to] = index.marker(n);
+    }
     this.count += 1;
   }
 
@@ -49,7 +57,7 @@ class PartitionEntries implements EntryColumns {
   #grow(): void {
     const used = this.count - this.first;
     const capacity = Math.max(FIRST_CAPACITY, used * 2);
-    const move = <T extends Float64Array | Uint32Array>(from: T, to: T): T => {
+    const move = <T extends Float64Array | Uint32Array | Uint8Array>(from: T, to: T): T => {
       to.set(from.subarray(this.first, this.count));
       return to;
     };
@@ -60,14 +68,32 @@ class PartitionEntries implements EntryColumns {
     this.positions = move(this.positions, new Uint32Array(capacity));
     this.lengths = move(this.lengths, new Uint32Array(capacity));
     this.blockPositions = move(this.blockPositions, new Uint32Array(capacity));
+    this.kinds = move(this.kinds, new Uint8Array(capacity));
+    this.markers = this.markers?.slice(this.first, this.count);
     this.first = 0;
     this.count = used;
   }
 
   /** The columns as they are now: growing later replaces arrays, it never changes entries. */
   columns(): EntryColumns {
-    const { baseOffsets, maxTimestamps, offsetSpans, positions, lengths, blockPositions } = this;
-    return { baseOffsets, maxTimestamps, offsetSpans, positions, lengths, blockPositions };
+    const { baseOffsets, maxTimestamps, offsetSpans, positions, lengths, blockPositions, kinds } =
+      this;
+    const { markers } = this;
+    const marker = (n: number) => markers![n]!;
+    return {
+      baseOffsets,
+      maxTimestamps,
+      offsetSpans,
+      positions,
+      lengths,
+      blockPositions,
+      kinds,
+      marker,
+    };
+  }
+
+  marker(n: number): Marker {
+    return this.markers![n]!;
   }
 }
 

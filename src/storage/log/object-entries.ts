@@ -52,18 +52,22 @@ export class ObjectEntries {
     const rows = this.#kept(partitionId, offset) ?? (await this.#fetch(partitionId, offset));
     const segments: Segment[] = [];
     let bytes = 0;
+    // A row holds all that is left of its offsets: where it begins at or below `offset`, nothing else has it, even if
+    // compaction by key took the record itself.
+    let holds = false;
     for (const row of rows) {
       if (row.endOffset <= offset) continue;
       if (bytes >= wantedBytes) break;
+      holds ||= row.baseOffset <= offset;
       const segment = await this.#open(row, Math.max(offset, row.baseOffset), purpose);
+      if (segment.start === segment.end) continue;
       for (let n = segment.start; n < segment.end; n += 1) bytes += segment.columns.lengths[n]!;
       segments.push(segment);
     }
-    if (segments.length > 0 && segments[0]!.columns.baseOffsets[segments[0]!.start]! <= offset)
-      return segments;
+    if (holds && segments.length > 0) return segments;
     // Nothing sealed holds it: flushes that the index cache had no room for come before what is sealed later.
     const open = await this.#fromFlushes(partitionId, offset);
-    return open.length > 0 ? open : segments;
+    return open.length > 0 && firstOf(open) <= firstOf(segments) ? open : segments;
   }
 
   /** At once if both rows and indexes are here, else undefined. */
@@ -180,6 +184,10 @@ export class ObjectEntries {
     }
   }
 }
+
+/** The first offset that segments hold. */
+const firstOf = ([first]: readonly Segment[]): number =>
+  first === undefined ? Infinity : first.columns.baseOffsets[first.start]!;
 
 const indexKey = (row: ObjectEntry): string => `${row.objectId}:${row.indexPosition}`;
 

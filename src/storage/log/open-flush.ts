@@ -38,6 +38,7 @@ export class OpenFlush {
   readonly spans: RequestSpan[] = [];
   #end: number;
   #count = 0;
+  #transactional = false;
   #capacity = FIRST_CAPACITY;
   #columns = allocateColumns(FIRST_CAPACITY);
 
@@ -50,6 +51,11 @@ export class OpenFlush {
 
   get count(): number {
     return this.#count;
+  }
+
+  /** True when any of its batches is part of a transaction. */
+  get transactional(): boolean {
+    return this.#transactional;
   }
 
   /** Where in the slab the next batch goes. */
@@ -81,6 +87,7 @@ export class OpenFlush {
     columns.producerEpochs[n] = item.producerEpoch;
     columns.baseSequences[n] = item.baseSequence;
     if (item.transaction !== undefined) {
+      this.#transactional = true;
       columns.transactions[n] = transactionCode(item.transaction.mode);
       columns.incarnations[n] = item.transaction.incarnation;
     }

@@ -8,6 +8,7 @@ import type { IdSource, Prng } from '../../base/prng.ts';
 import type { Values } from '../../base/settings.ts';
 import type { Metadata } from '../../metadata/metadata.ts';
 import { TopicDirectory } from '../../metadata/topic-directory.ts';
+import type { TransactionsMetadata } from '../../metadata/transactions.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
 import type { ByteSource } from './byte-source.ts';
 import type { FlushPolicy } from './flush-policy.ts';
@@ -74,6 +75,26 @@ export async function openFront(options: FrontOptions): Promise<OpenedFront> {
     inFlightBytes: settings['log.in.flight.bytes'],
   });
   return { log, reader, directory };
+}
+
+/**
+ * The metadata whose ends of transactions are visible in `log` when they are answered: watermarks have moved, readers
+ * of committed records have been woken.
+ */
+export function withVisibleEnds(metadata: Metadata, log: Pick<FrontLog, 'whenApplied'>): Metadata {
+  const transactions: Pick<TransactionsMetadata, 'apply'> = {
+    async apply(requests, nowMs) {
+      const outcomes = await metadata.transactions.apply(requests, nowMs);
+      const commitNumber = Math.max(-1, ...outcomes.map((outcome) => outcome.commitNumber ?? -1));
+      if (commitNumber >= 0) await log.whenApplied(commitNumber);
+      return outcomes;
+    },
+  };
+  const overlay = <T extends object>(target: T, own: Partial<T>): T =>
+    new Proxy(target, {
+      get: (inner, name) => own[name as keyof T] ?? Reflect.get(inner, name),
+    });
+  return overlay(metadata, { transactions: overlay(metadata.transactions, transactions) });
 }
 
 function targetOf(options: FrontOptions): FlushTarget {

@@ -15,7 +15,13 @@ import { type ByteSource, objectSource } from './byte-source.ts';
 import { nodeDisk } from './disk.ts';
 import { roomyBytes } from './disk-space.ts';
 import type { FrontLog } from './front-log.ts';
-import { type LogSettings, localRoot, openFront, sequencerSettings } from './open-front.ts';
+import {
+  type LogSettings,
+  localRoot,
+  openFront,
+  sequencerSettings,
+  withVisibleEnds,
+} from './open-front.ts';
 import type { LogReader } from './reader.ts';
 import { startReaderThread } from './reader-thread.ts';
 import { SequencerClient } from './sequencer-client.ts';
@@ -50,6 +56,8 @@ export interface OpenedLog extends Component {
   connectMetadata(): MessagePort;
   /** The collector's last step for local files. */
   retireFiles(keys: readonly string[]): Promise<void>;
+  /** Seals the write-ahead file that is being filled, so that what lies in it can be compacted. */
+  roll(): Promise<void>;
   /** False when the disk of a local store is so full that Produce is about to be refused. */
   hasRoom(): boolean;
   /** Flushes what was admitted, checkpoints, frees the data directory. */
@@ -119,13 +127,15 @@ async function assemble(options: OpenLogOptions, parts: Parts): Promise<OpenedLo
   const local = root !== undefined;
   const front = await openFront({ ...options, ...parts, sequencer: client, slabs, source, local });
   client.onSealed = (objectId) => front.reader.sealed(objectId);
+  client.onMarkers = (commit) => front.log.markersCommitted(commit);
   return {
     ...front,
-    metadata,
+    metadata: withVisibleEnds(metadata, front.log),
     clusterId,
     source,
     connectMetadata: () => client.connect(),
     retireFiles: (keys) => client.retireFiles(keys),
+    roll: () => client.roll(),
     hasRoom: () =>
       root === undefined ||
       nodeDisk(root).freeBytes() >= roomyBytes(sequencerSettings(settings, clusterId)),

@@ -4,7 +4,7 @@ import type { BatchColumns } from '../../metadata/batch-columns.ts';
 import { patchBaseOffset, patchLeaderEpoch } from '../../protocol/record-batch.ts';
 
 /** Floe has no leaders; one constant epoch serves every client. */
-const LEADER_EPOCH = 0;
+export const LEADER_EPOCH = 0;
 
 export interface Accepted {
   readonly errorCodes: Int16Array;

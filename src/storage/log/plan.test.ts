@@ -12,6 +12,7 @@ function columns(places: readonly (readonly [number, number])[]): EntryColumns {
     positions: places.map(([position]) => position),
     lengths: places.map(([, length]) => length),
     blockPositions: places.map(([position]) => position - 64),
+    kinds: places.map(() => 0),
   };
 }
 

@@ -1,6 +1,7 @@
 // From entries to byte ranges: pure, and tested as data. A range is one read call; it covers whole entries with the
 // headers of their blocks, joins neighbours whose gap is cheaper to read than to skip, and takes no more than that.
 import { assert } from '../../base/assert.ts';
+import { isMarker } from '../../metadata/packed-index.ts';
 import { type EntryColumns, entryEndByte, entryStartByte } from './entries.ts';
 
 export interface PlanLimits {
@@ -10,7 +11,7 @@ export interface PlanLimits {
   readonly maxRange: number;
 }
 
-/** Bytes `[position, position + length)` of an object, which hold entries `[start, end)` whole. */
+/** Bytes `[position, position + length)` of an object, which hold entries `[start, end)` whole; markers have no bytes. */
 export interface Range {
   readonly position: number;
   readonly length: number;
@@ -33,7 +34,7 @@ export function planRanges(
   return ranges;
 }
 
-/** The range that begins with the first entry. */
+/** The range that begins with the first entry, which has bytes. */
 export function growRange(
   columns: EntryColumns,
   [start, end]: readonly [number, number],
@@ -44,6 +45,7 @@ export function growRange(
   let endByte = entryEndByte(columns, start);
   let n = start + 1;
   for (; n < end; n += 1) {
+    if (isMarker(columns.kinds[n]!)) continue;
     const from = entryStartByte(columns, n);
     const to = entryEndByte(columns, n);
     // A further run of the same block starts within the range; one that lies before it can't join.

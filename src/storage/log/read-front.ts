@@ -2,9 +2,16 @@
 // Kafka's rule: the first partition with data returns at least one batch, whatever the limits (KIP-74).
 import { FloeError } from '../../base/error.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
+import {
+  batchEnd,
+  baseOffset as headerOffset,
+  lastOffsetDelta,
+} from '../../protocol/record-batch.ts';
+import type { AbortedRanges } from './aborted-ranges.ts';
 import type { ColdReader, ColdReadRequest } from './cold-reader.ts';
 import type { FrontPartitions } from './front-partitions.ts';
 import type {
+  AbortedTransaction,
   ReadPartitionRequest,
   ReadPartitionResult,
   ReadRequest,
@@ -17,6 +24,7 @@ import type { TailCache } from './tail.ts';
 
 export interface ReadSources {
   readonly partitions: FrontPartitions;
+  readonly aborted: AbortedRanges;
   readonly tail: TailCache;
   readonly slabs: SlabPool;
   readonly reader: ColdReader;
@@ -63,7 +71,17 @@ export async function readFront(request: ReadRequest, sources: ReadSources): Pro
       held.push(batches);
       taken += batches.bytes;
       const { runs, bytes } = batches;
-      partitions.push({ ...result(wanted.partitionId, 0, marks), runs, bytes });
+      const abortedTransactions =
+        request.isolation === 'read_committed' &&
+        sources.aborted.has(wanted.partitionId, wanted.offset)
+          ? await sources.aborted.find(wanted.partitionId, wanted.offset, endOfRuns(runs))
+          : NONE;
+      partitions.push({
+        ...result(wanted.partitionId, 0, marks),
+        runs,
+        bytes,
+        abortedTransactions,
+      });
     } catch (caught) {
       partitions.push(result(wanted.partitionId, readErrorCode(caught), marks));
     }
@@ -74,6 +92,20 @@ export async function readFront(request: ReadRequest, sources: ReadSources): Pro
       for (const batches of held.splice(0)) batches.release();
     },
   };
+}
+
+const NONE: readonly AbortedTransaction[] = [];
+
+/** Offset after the last batch. */
+function endOfRuns(runs: readonly ReadRun[]): number {
+  const last = runs.at(-1);
+  if (last === undefined) return 0;
+  let next = last.baseOffset;
+  for (let at = 0, end: number; (end = batchEnd(last.bytes, at)) !== -1; at = end) {
+    if (last.patched) next = headerOffset(last.bytes, at);
+    next += lastOffsetDelta(last.bytes, at) + 1;
+  }
+  return next;
 }
 
 /** The reads that storage will be asked for, as far as the budget certainly reaches. */
@@ -146,6 +178,6 @@ function result(partitionId: number, errorCode: number, marks?: Watermarks): Rea
     logStartOffset: marks?.logStartOffset ?? -1,
     runs: [],
     bytes: 0,
-    abortedTransactions: [],
+    abortedTransactions: NONE,
   };
 }

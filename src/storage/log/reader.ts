@@ -9,13 +9,14 @@ import type { Metrics } from '../../base/metrics.ts';
 import type { Values } from '../../base/settings.ts';
 import type { LogMetadata } from '../../metadata/log.ts';
 import type { ObjectsMetadata } from '../../metadata/objects.ts';
-import { openIndex } from '../../metadata/packed-index.ts';
+import { EntryKind, isMarker, openIndex } from '../../metadata/packed-index.ts';
 import { type BatchPosition, cutBatches, RunCollector } from './batch-cut.ts';
 import { BlockCache } from './block-cache.ts';
 import { checkEntries } from './block-check.ts';
 import { BlockLoader, type Piece } from './block-loader.ts';
 import type { ByteSource, ReadPurpose } from './byte-source.ts';
 import type { ColdRead, ColdReader, ColdReadRequest } from './cold-reader.ts';
+import { CONTROL_BATCH_BYTES, controlBatch } from './control-batch.ts';
 import { type Cursor, Cursors } from './cursors.ts';
 import { type EntryColumns, entryAt, entryEnd, type Segment } from './entries.ts';
 import { IndexCache } from './index-cache.ts';
@@ -154,7 +155,7 @@ export class LogReader implements ColdReader {
     const cursor = this.#cursors.find(request.partitionId, request.offset);
     const pieces = this.#plan(request, segments, { cursor, must: false });
     const loader = this.#loader(request.purpose);
-    await Promise.allSettled(pieces.map(({ block }) => block.ready));
+    await Promise.allSettled(pieces.map(({ block }) => block?.ready));
     loader.release(pieces);
   }
 
@@ -200,7 +201,7 @@ export class LogReader implements ColdReader {
     const loader = this.#loader(request.purpose);
     const pieces = this.#plan(request, segments, { cursor, must: true });
     try {
-      for (const { block } of pieces) if (!block.loaded) await block.ready;
+      for (const { block } of pieces) if (block?.loaded === false) await block.ready;
       const found = this.#cut(request, pieces, cursor);
       if (cursor !== undefined && found.next !== undefined)
         loader.ahead(request, entriesAfter(segments, found.next.offset, request), this.#distance);
@@ -255,7 +256,7 @@ export class LogReader implements ColdReader {
         const piece = this.#loader(request.purpose).piece({ ...request, must }, segment, n);
         if (piece === undefined) return pieces;
         pieces.push(piece);
-        for (; n < piece.end; n += 1) planned += segment.columns.lengths[n]!;
+        for (; n < piece.end; n += 1) planned += bytesOf(segment.columns, n);
       }
     }
     return pieces;
@@ -272,7 +273,7 @@ export class LogReader implements ColdReader {
     for (const piece of pieces) {
       this.#check(request.partitionId, piece);
       const cut = cutPiece(piece, request, { collector, cursor });
-      next = cut.next;
+      next = cut.next ?? next;
       if (!cut.whole) break;
     }
     if (next !== undefined) this.#cursors.remember(request.partitionId, next, cursor);
@@ -280,6 +281,7 @@ export class LogReader implements ColdReader {
   }
 
   #check(partitionId: number, { segment, start, end, block }: Piece): void {
+    if (block === undefined) return;
     this.#sample += 1;
     const deep = this.#sample % this.#options.settings['log.read.crc.sample'] === 0;
     const { object, columns } = segment;
@@ -332,9 +334,14 @@ export class LogReader implements ColdReader {
 
 /** Bytes of entry `n` before the cursor. */
 function consumed(columns: EntryColumns, n: number, cursor: Cursor | undefined): number {
-  return cursor?.entryPosition === columns.positions[n]
+  return cursor?.entryPosition === columns.positions[n] && !isMarker(columns.kinds[n]!)
     ? cursor.position - columns.positions[n]!
     : 0;
+}
+
+/** Bytes that entry `n` is to a reader. */
+function bytesOf(columns: EntryColumns, n: number): number {
+  return isMarker(columns.kinds[n]!) ? CONTROL_BATCH_BYTES : columns.lengths[n]!;
 }
 
 /** Adds what a read takes of a piece; `whole` is false when it ends within. */
@@ -342,12 +349,20 @@ function cutPiece(
   { segment, start, end, block }: Piece,
   request: ColdReadRequest,
   into: { readonly collector: RunCollector; readonly cursor: Cursor | undefined },
-): { readonly whole: boolean; readonly next: Cursor } {
+): { readonly whole: boolean; readonly next: Cursor | undefined } {
   const { columns, object } = segment;
   const { collector, cursor } = into;
   let next: Cursor | undefined;
   for (let n = start; n < end; n += 1) {
+    if (isMarker(columns.kinds[n]!)) {
+      const taken = cutMarker(segment, n, request, collector);
+      if (taken === undefined) return { whole: false, next };
+      next = taken;
+      continue;
+    }
+    assert(block !== undefined, 'a piece with batches has a block');
     const length = columns.lengths[n]!;
+    const placed = columns.kinds[n] === EntryKind.PLACED;
     const at = columns.positions[n]! - block.position;
     const left = request.maxBytes - collector.bytes;
     let from: BatchPosition = { at: 0, baseOffset: columns.baseOffsets[n]! };
@@ -356,12 +371,12 @@ function cutPiece(
       const first = collector.bytes === 0;
       const known = first ? (startOf(segment, n, cursor) ?? from) : from;
       const { offset, endOffset } = request;
-      const limits = { offset, endOffset, maxBytes: left, first };
+      const limits = { offset, endOffset, maxBytes: left, first, placed };
       ({ from, to } = cutBatches(block.bytes.subarray(at, at + length), known, limits));
     }
     if (to.at > from.at) {
       const slice = block.bytes.subarray(at + from.at, at + to.at);
-      collector.add(slice, from.baseOffset, to.baseOffset);
+      collector.add(slice, from.baseOffset, to.baseOffset, placed);
     }
     const entryPosition = columns.positions[n]!;
     const position = entryPosition + to.at;
@@ -370,6 +385,21 @@ function cutPiece(
   }
   assert(next !== undefined, 'a piece holds at least one entry');
   return { whole: true, next };
+}
+
+/** Adds the control batch of marker `n`; undefined when the read ends before it. */
+function cutMarker(
+  { columns, object }: Segment,
+  n: number,
+  { endOffset, maxBytes }: ColdReadRequest,
+  collector: RunCollector,
+): Cursor | undefined {
+  const baseOffset = columns.baseOffsets[n]!;
+  const fits = collector.bytes === 0 || collector.bytes + CONTROL_BATCH_BYTES <= maxBytes;
+  if (baseOffset >= endOffset || !fits) return undefined;
+  collector.add(controlBatch(columns.marker!(n), baseOffset), baseOffset, baseOffset + 1);
+  // Where the next entry lies isn't known here.
+  return { offset: baseOffset + 1, objectId: object.objectId, entryPosition: -1, position: -1 };
 }
 
 /** The entries that a sequential reader takes next. */

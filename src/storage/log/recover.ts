@@ -3,6 +3,7 @@
 // L11: what is committed must exist on disk; a committed flush whose blocks aren't there is damage, reported by name.
 import { FloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
+import { isMarker } from '../../metadata/packed-index.ts';
 import type { SqliteLog } from '../../metadata/sqlite/log.ts';
 import { FileIndex } from './file-index.ts';
 import type { Sealer } from './seal.ts';
@@ -56,9 +57,10 @@ const CHECKED_BLOCKS = 256;
 function checkNewest({ wal, clusterId }: RecoverOptions, index: FileIndex): void {
   const { key, generation } = index.file;
   const tag = clusterTag(clusterId);
-  const { count, blockPositions, partitionIds } = index.merge();
+  const { count, blockPositions, partitionIds, kinds } = index.merge();
   const partitionOf = new Map<number, number>();
-  for (let n = 0; n < count; n += 1) partitionOf.set(blockPositions[n]!, partitionIds[n]!);
+  for (let n = 0; n < count; n += 1)
+    if (!isMarker(kinds[n]!)) partitionOf.set(blockPositions[n]!, partitionIds[n]!);
   const newest = [...partitionOf.keys()].sort((a, b) => b - a).slice(0, CHECKED_BLOCKS);
   for (const position of newest) {
     const header = wal.read(key, position, BLOCK_HEADER_BYTES);

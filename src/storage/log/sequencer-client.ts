@@ -1,6 +1,7 @@
 // The front's end of the sequencer's thread: the same port as the plain object, by messages.
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import { errorFromShape, FloeError } from '../../base/error.ts';
+import type { FlushRow } from '../../metadata/log.ts';
 import type { FlushReply, FlushRequest, SequencerPort } from './sequencer-port.ts';
 import type { FromSequencer, SequencerThreadData, ToSequencer } from './sequencer-thread.ts';
 
@@ -22,6 +23,8 @@ export class SequencerClient implements SequencerPort {
   #stopped = false;
   /** Told of sealed objects. */
   onSealed: (objectId: number) => void = () => {};
+  /** Told of the ends of transactions, in commit order. */
+  onMarkers: (commit: FlushRow) => void = () => {};
   #phase: { resolve: () => void; reject: (error: Error) => void } | undefined;
 
   private constructor(options: SequencerClientOptions) {
@@ -66,6 +69,10 @@ export class SequencerClient implements SequencerPort {
 
   async retireFiles(keys: readonly string[]): Promise<void> {
     await this.#ask((id) => ({ kind: 'retire', id, keys }));
+  }
+
+  async roll(): Promise<void> {
+    await this.#ask((id) => ({ kind: 'roll', id }));
   }
 
   async stop(): Promise<void> {
@@ -116,6 +123,9 @@ export class SequencerClient implements SequencerPort {
         return;
       case 'sealed':
         this.onSealed(message.objectId);
+        return;
+      case 'markers':
+        this.onMarkers(message.commit);
         return;
     }
   }

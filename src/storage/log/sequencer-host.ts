@@ -2,6 +2,7 @@
 // is by tests and simulation, which have no threads.
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
+import type { FlushRow } from '../../metadata/log.ts';
 import type { SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import type { Disk } from './disk.ts';
 import { DiskSpace } from './disk-space.ts';
@@ -33,6 +34,8 @@ export interface SequencerHostOptions {
   /** Local WAL; undefined when flushes arrive durable. */
   readonly disk?: Disk;
   readonly onSealed?: (objectId: number) => void;
+  /** Ends of transactions, in commit order with the replies to flushes. */
+  readonly onMarkers?: (commit: FlushRow) => void;
 }
 
 export interface SequencerHost {
@@ -46,10 +49,18 @@ const RETRY_HORIZON_MS = 600_000;
 
 /** Recovers what an earlier life left, then takes flushes. @throws FloeError, the system's errors. */
 export function startSequencer(options: SequencerHostOptions): SequencerHost {
-  const { settings, metadata, slabs, clock, logger, disk } = options;
+  const { settings, metadata, slabs, clock, logger, disk, onMarkers } = options;
   const { clusterId } = settings;
   const local = disk === undefined ? undefined : startLocal(options, disk);
-  const sequencer = new Sequencer({ metadata, clusterId, slabs, clock, logger, ...local });
+  const sequencer = new Sequencer({
+    metadata,
+    clusterId,
+    slabs,
+    clock,
+    logger,
+    ...local,
+    ...(onMarkers === undefined ? {} : { onMarkers }),
+  });
   const retryHorizonMs = disk === undefined ? RETRY_HORIZON_MS : 0;
   const { producerExpirationMs } = settings;
   const upkeep = new Upkeep({ metadata, clock, logger, producerExpirationMs, retryHorizonMs });

@@ -49,6 +49,8 @@ export interface SequencerPort {
   submit(request: FlushRequest): Promise<FlushReply>;
   /** Takes files that nothing refers to any more (the collector's last step for local files). */
   retireFiles(keys: readonly string[]): Promise<void>;
+  /** Seals the file that is being filled, if anything was committed in it: what lies in it can then be compacted. */
+  roll(): Promise<void>;
 }
 
 export function columnsOf({ buffer, capacity, count }: ColumnsMessage): BatchColumns {

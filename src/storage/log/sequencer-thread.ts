@@ -6,6 +6,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../base/clock.ts';
 import { type ErrorShape, errorToShape } from '../../base/error.ts';
 import { createLogger, type LogLevel } from '../../base/log.ts';
+import type { FlushRow } from '../../metadata/log.ts';
 import { serveMetadata } from '../../metadata/remote.ts';
 import { openSqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { lockDataDir } from './data-dir-lock.ts';
@@ -32,6 +33,7 @@ export type ToSequencer =
     }
   | { readonly kind: 'flush'; readonly id: number; readonly request: FlushRequest }
   | { readonly kind: 'retire'; readonly id: number; readonly keys: readonly string[] }
+  | { readonly kind: 'roll'; readonly id: number }
   | { readonly kind: 'stop' };
 
 export type FromSequencer =
@@ -39,7 +41,8 @@ export type FromSequencer =
   | { readonly kind: 'refused'; readonly error: ErrorShape }
   | { readonly kind: 'reply'; readonly id: number; readonly reply: FlushReply | undefined }
   | { readonly kind: 'error'; readonly id: number; readonly error: ErrorShape }
-  | { readonly kind: 'sealed'; readonly objectId: number };
+  | { readonly kind: 'sealed'; readonly objectId: number }
+  | { readonly kind: 'markers'; readonly commit: FlushRow };
 
 /** The database's file within the data directory. */
 export const METADATA_FILE = 'metadata.db';
@@ -85,6 +88,7 @@ function serve(
         logger,
         ...(walRoot === undefined ? {} : { disk: nodeDisk(walRoot) }),
         onSealed: (objectId) => say({ kind: 'sealed', objectId }),
+        onMarkers: (commit) => say({ kind: 'markers', commit }),
       });
       say({ kind: 'started' });
     } catch (caught) {
@@ -115,6 +119,12 @@ function serve(
         return;
       case 'retire':
         host!.sequencer.retireFiles(message.keys).then(
+          () => say({ kind: 'reply', id: message.id, reply: undefined }),
+          (caught) => say({ kind: 'error', id: message.id, error: errorToShape(caught) }),
+        );
+        return;
+      case 'roll':
+        host!.sequencer.roll().then(
           () => say({ kind: 'reply', id: message.id, reply: undefined }),
           (caught) => say({ kind: 'error', id: message.id, error: errorToShape(caught) }),
         );

@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { FloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import { type BatchColumns, groupByPartition } from '../../metadata/batch-columns.ts';
-import type { CommittedFlush, FlushCommit, FlushObject } from '../../metadata/log.ts';
+import type { CommittedFlush, FlushCommit, FlushObject, FlushRow } from '../../metadata/log.ts';
 import { sqliteError } from '../../metadata/sqlite/database.ts';
 import type { SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import type { DiskSpace } from './disk-space.ts';
@@ -33,6 +33,8 @@ export interface SequencerOptions {
   readonly wal?: WalFiles;
   readonly space?: DiskSpace;
   readonly sealer?: Sealer;
+  /** Told of commits of markers. */
+  readonly onMarkers?: (commit: FlushRow) => void;
 }
 
 interface Waiting {
@@ -66,6 +68,33 @@ export class Sequencer implements SequencerPort {
   constructor(options: SequencerOptions) {
     this.#options = options;
     this.#tag = clusterTag(options.clusterId);
+    options.metadata.log.markerHost = {
+      place: () => this.#markerPlace(),
+      committed: (commit) => this.#markersCommitted(commit),
+      failed: (caught) => this.#markersFailed(caught),
+    };
+  }
+
+  /** Markers go with the file that is being filled, though they take no bytes: its index is the newest. */
+  #markerPlace(): FlushObject | undefined {
+    const file = this.#options.wal?.current();
+    if (file === undefined) return undefined;
+    return { key: file.key, kind: 'file', generation: file.number, bytes: file.position };
+  }
+
+  #markersCommitted(commit: FlushRow): void {
+    const { objectId, objectKey: key, generation, index, commitNumber } = commit;
+    if (this.#options.wal !== undefined) {
+      this.#fileIndex ??= new FileIndex({ objectId, key, generation });
+      this.#fileIndex.add(index, commitNumber);
+    }
+    this.#options.onMarkers?.(commit);
+  }
+
+  /** As with a flush: whether the commit happened shows after a crash only. */
+  #markersFailed(caught: unknown): void {
+    this.#committing = true;
+    this.#abandon(caught);
   }
 
   /** Metadata transactions that committed flushes so far. */
@@ -84,6 +113,10 @@ export class Sequencer implements SequencerPort {
 
   async retireFiles(keys: readonly string[]): Promise<void> {
     for (const key of keys) this.#options.wal?.retire(key);
+  }
+
+  async roll(): Promise<void> {
+    if (this.#fileIndex !== undefined) this.seal();
   }
 
   #drain(): void {

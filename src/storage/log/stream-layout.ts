@@ -1,9 +1,17 @@
 // What a stream object looks like before its bytes are there: runs of old objects, sorted by (partition, offset), as
-// blocks of a few hundred KiB, each one entry of the new index. Pure. A block holds whole runs whose offsets follow
-// one another, so that a reader takes it by one read call. Format: wal-format.ts, generation 0.
+// blocks of a few hundred KiB, each one entry of the new index; markers of transactions keep entries of their own. Pure.
+// A block holds whole runs that follow one another, so that a reader takes it by one read call. What compaction by key
+// has left (placed batches) stays so. Format: wal-format.ts, generation 0.
 import { assert } from '../../base/assert.ts';
 import type { NewObjectEntry, ObjectEntry } from '../../metadata/log.ts';
-import { allocateIndex, endOffset, type PackedIndex } from '../../metadata/packed-index.ts';
+import {
+  allocateIndex,
+  EntryKind,
+  endOffset,
+  isMarker,
+  type PackedIndex,
+  setMarker,
+} from '../../metadata/packed-index.ts';
 import type { ObjectRef } from './entries.ts';
 import { BLOCK_HEADER_BYTES } from './wal-format.ts';
 
@@ -14,6 +22,9 @@ export interface SourceShare {
   readonly start: number;
   readonly end: number;
   readonly partitionId: number;
+  /** Offsets that the share stands for, those that compaction by key took included. */
+  readonly fromOffset: number;
+  readonly toOffset: number;
   /** Latest commit that added to the share. */
   readonly commitNumber: number;
 }
@@ -35,72 +46,117 @@ export interface StreamLayout {
   readonly entries: readonly NewObjectEntry[];
 }
 
-/** A block while runs are added to it. */
-interface OpenBlock {
-  readonly partitionId: number;
+/** An entry of the new index: a block while runs are added to it, or a marker, which stays alone and has no bytes. */
+interface NewEntry {
+  readonly share: SourceShare;
+  readonly entry: number;
+  readonly kind: number;
+  /** Of the block's header. */
   readonly position: number;
   readonly moves: RunMove[];
   length: number;
   nextOffset: number;
+  maxTimestamp: number;
+}
+
+/** Shares of one partition that follow one another become one row. */
+interface NewRow {
+  readonly firstEntry: number;
+  readonly fromOffset: number;
+  endEntry: number;
+  toOffset: number;
+  commitNumber: number;
 }
 
 /** Lays `shares` out, which come by (partition, offset). Blocks end at `blockBytes` unless one run is larger. */
 export function layoutStream(shares: readonly SourceShare[], blockBytes: number): StreamLayout {
-  const blocks: OpenBlock[] = [];
-  let open: OpenBlock | undefined;
+  const entries: NewEntry[] = [];
+  const rows: NewRow[] = [];
   let position = 0;
+  let before: SourceShare | undefined;
   for (const share of shares) {
+    const row = rowOf(share, before, { rows, entries });
     for (let n = share.start; n < share.end; n += 1) {
-      const length = share.index.lengths[n]!;
-      if (open === undefined || !takes(open, share, n, blockBytes)) {
-        open = startBlock(share.partitionId, position);
-        blocks.push(open);
-        position += BLOCK_HEADER_BYTES;
+      const kind = share.index.kinds[n]!;
+      const last = entries.length > row.firstEntry ? entries.at(-1)! : undefined;
+      if (last === undefined || !takes(last, share, n, blockBytes)) {
+        entries.push(newEntry(share, n, position));
+        if (!isMarker(kind)) position += BLOCK_HEADER_BYTES;
       }
-      open.moves.push({ share, entry: n, position });
-      open.length += length;
-      open.nextOffset = endOffset(share.index, n);
+      const entry = entries.at(-1)!;
+      const length = share.index.lengths[n]!;
+      if (!isMarker(kind)) entry.moves.push({ share, entry: n, position });
+      entry.length += length;
+      entry.nextOffset = endOffset(share.index, n);
+      entry.maxTimestamp = share.index.maxTimestamps[n]!;
       position += length;
     }
+    row.endEntry = entries.length;
+    before = share;
   }
-  const index = indexOf(blocks);
-  const moves = blocks.flatMap((block) => block.moves);
+  const index = indexOf(entries);
   return {
-    moves,
+    moves: entries.flatMap(({ moves }) => moves),
     index,
     footerPosition: position,
-    entries: entriesOfBlocks(blocks, index, position),
+    entries: rows.map((row) => objectEntry(row, index, position)),
   };
 }
 
-function takes(open: OpenBlock, share: SourceShare, n: number, blockBytes: number): boolean {
-  if (open.partitionId !== share.partitionId) return false;
-  const base = share.index.baseOffsets[n]!;
-  assert(base >= open.nextOffset, 'L2: runs of a partition ascend');
-  return base === open.nextOffset && open.length + share.index.lengths[n]! <= blockBytes;
+function rowOf(
+  share: SourceShare,
+  before: SourceShare | undefined,
+  { rows, entries }: { readonly rows: NewRow[]; readonly entries: readonly NewEntry[] },
+): NewRow {
+  const { partitionId, fromOffset, toOffset, commitNumber } = share;
+  const last = rows.at(-1);
+  if (last !== undefined && before?.partitionId === partitionId && last.toOffset === fromOffset) {
+    last.toOffset = toOffset;
+    last.commitNumber = Math.max(last.commitNumber, commitNumber);
+    return last;
+  }
+  const [firstEntry, endEntry] = [entries.length, entries.length];
+  const row = { firstEntry, endEntry, fromOffset, toOffset, commitNumber };
+  rows.push(row);
+  return row;
 }
 
-const startBlock = (partitionId: number, position: number): OpenBlock => ({
-  partitionId,
+/** Whether run `n` of `share`, which is of the same row, joins the block. */
+function takes(last: NewEntry, share: SourceShare, n: number, blockBytes: number): boolean {
+  const base = share.index.baseOffsets[n]!;
+  assert(base >= last.nextOffset, 'L2: runs of a partition ascend');
+  if (isMarker(last.kind) || share.index.kinds[n] !== last.kind) return false;
+  const follows = base === last.nextOffset || last.kind === EntryKind.PLACED;
+  return follows && last.length + share.index.lengths[n]! <= blockBytes;
+}
+
+const newEntry = (share: SourceShare, entry: number, position: number): NewEntry => ({
+  share,
+  entry,
+  kind: share.index.kinds[entry]!,
   position,
   moves: [],
   length: 0,
   nextOffset: -1,
+  maxTimestamp: -1,
 });
 
-function indexOf(blocks: readonly OpenBlock[]): PackedIndex {
-  const index = allocateIndex(blocks.length);
-  for (const [n, block] of blocks.entries()) {
-    const { share, entry } = block.moves[0]!;
-    const last = block.moves.at(-1)!;
-    index.partitionIds[n] = block.partitionId;
+function indexOf(entries: readonly NewEntry[]): PackedIndex {
+  const index = allocateIndex(entries.length, entries.filter(({ kind }) => isMarker(kind)).length);
+  for (const [n, { share, entry, kind, position, moves, ...block }] of entries.entries()) {
+    index.partitionIds[n] = share.partitionId;
     index.baseOffsets[n] = share.index.baseOffsets[entry]!;
+    index.maxTimestamps[n] = block.maxTimestamp;
+    if (isMarker(kind)) {
+      setMarker(index, n, share.index.marker(entry));
+      continue;
+    }
+    index.kinds[n] = kind;
     index.offsetSpans[n] = block.nextOffset - index.baseOffsets[n]!;
-    index.maxTimestamps[n] = last.share.index.maxTimestamps[last.entry]!;
-    index.positions[n] = block.position + BLOCK_HEADER_BYTES;
+    index.positions[n] = position + BLOCK_HEADER_BYTES;
     index.lengths[n] = block.length;
-    index.blockPositions[n] = block.position;
-    for (const move of block.moves) {
+    index.blockPositions[n] = position;
+    for (const move of moves) {
       index.recordCounts[n]! += move.share.index.recordCounts[move.entry]!;
       index.batchCounts[n]! += move.share.index.batchCounts[move.entry]!;
     }
@@ -108,43 +164,25 @@ function indexOf(blocks: readonly OpenBlock[]): PackedIndex {
   return index;
 }
 
-/** One row per partition and unbroken stretch of offsets. */
-function entriesOfBlocks(
-  blocks: readonly OpenBlock[],
-  index: PackedIndex,
-  footerPosition: number,
-): NewObjectEntry[] {
-  const entries: NewObjectEntry[] = [];
-  for (let start = 0; start < blocks.length; ) {
-    let end = start + 1;
-    while (end < blocks.length && follows(index, end)) end += 1;
-    let [bytes, recordCount, commitNumber] = [0, 0, 0];
-    for (let n = start; n < end; n += 1) {
-      bytes += index.lengths[n]!;
-      recordCount += index.recordCounts[n]!;
-      for (const { share } of blocks[n]!.moves)
-        commitNumber = Math.max(commitNumber, share.commitNumber);
-    }
-    entries.push({
-      partitionId: index.partitionIds[start]!,
-      baseOffset: index.baseOffsets[start]!,
-      endOffset: endOffset(index, end - 1),
-      indexPosition: footerPosition + BLOCK_HEADER_BYTES,
-      indexLength: index.bytes.length,
-      bytes,
-      recordCount,
-      runCount: end - start,
-      maxTimestamp: index.maxTimestamps[end - 1]!,
-      commitNumber,
-    });
-    start = end;
+function objectEntry(row: NewRow, index: PackedIndex, footerPosition: number): NewObjectEntry {
+  let [bytes, recordCount] = [0, 0];
+  for (let n = row.firstEntry; n < row.endEntry; n += 1) {
+    bytes += index.lengths[n]!;
+    recordCount += index.recordCounts[n]!;
   }
-  return entries;
+  return {
+    partitionId: index.partitionIds[row.firstEntry]!,
+    baseOffset: row.fromOffset,
+    endOffset: row.toOffset,
+    indexPosition: footerPosition + BLOCK_HEADER_BYTES,
+    indexLength: index.bytes.length,
+    bytes,
+    recordCount,
+    runCount: row.endEntry - row.firstEntry,
+    maxTimestamp: index.maxTimestamps[row.endEntry - 1]!,
+    commitNumber: row.commitNumber,
+  };
 }
-
-const follows = (index: PackedIndex, n: number): boolean =>
-  index.partitionIds[n] === index.partitionIds[n - 1] &&
-  index.baseOffsets[n] === endOffset(index, n - 1);
 
 /** The share that a row names, without runs that lie whole below `logStart`; undefined when nothing is left. */
 export function shareOf(
@@ -159,6 +197,8 @@ export function shareOf(
   while (start < end && endOffset(index, start) < from) start += 1;
   while (end > start && index.baseOffsets[end - 1]! >= row.endOffset) end -= 1;
   if (start === end) return undefined;
-  const { partitionId, commitNumber } = row;
-  return { object, index, start, end, partitionId, commitNumber };
+  const { partitionId, commitNumber, endOffset: toOffset } = row;
+  // Runs below the log start are left out, and so are their offsets; what compaction by key took is not.
+  const fromOffset = Math.max(row.baseOffset, Math.min(logStart, index.baseOffsets[start]!));
+  return { object, index, start, end, partitionId, fromOffset, toOffset, commitNumber };
 }

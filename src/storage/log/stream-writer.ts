@@ -68,6 +68,7 @@ function toRuns(moves: RunMove[]): SourceRuns {
     baseOffsets: [],
     offsetSpans: [],
     maxTimestamps: [],
+    kinds: [],
   };
 }
 

@@ -4,17 +4,22 @@
 // Not for: what is visible (the caller cuts at the watermark) and older data (cold-reader.ts).
 import { assert } from '../../base/assert.ts';
 import type { BatchColumns } from '../../metadata/batch-columns.ts';
+import { endOffset, type PackedIndex } from '../../metadata/packed-index.ts';
+import { CONTROL_BATCH_BYTES, controlBatch } from './control-batch.ts';
 import type { ReadRun } from './log.ts';
 import type { Slab, SlabPool } from './slab.ts';
 
-/** A committed flush, its accepted batches sorted by (partition, offset). */
+/** A committed flush, its accepted batches sorted by (partition, offset); or the markers of one commit. */
 interface FlushTail {
-  readonly slab: Slab;
+  /** What holds `bytes`; undefined for markers, whose control batches are a few bytes of their own. */
+  readonly slab: Slab | undefined;
+  readonly bytes: Uint8Array;
   /** True once base offsets and leader epochs are right in the slab. */
   patched: boolean;
   readonly partitionIds: Uint32Array;
   readonly baseOffsets: Float64Array;
   readonly endOffsets: Float64Array;
+  /** Places in `bytes`. */
   readonly slabOffsets: Uint32Array;
   readonly lengths: Uint32Array;
 }
@@ -73,7 +78,24 @@ export class TailCache {
   /** Adds a committed flush, in commit order; returns what marks it patched later, when it isn't yet. */
   add(input: TailFlush): () => void {
     const flush = toTail(input);
-    this.#keep(flush);
+    this.#keep(flush, input.slab);
+    this.#pushAll(flush);
+    return () => {
+      flush.patched = true;
+    };
+  }
+
+  /** Adds the markers of a commit, in its turn. They go with the slab that was filled before them. */
+  addMarkers(index: PackedIndex): void {
+    const flush = toMarkers(index);
+    const newest = this.#slabs.at(-1);
+    // Nothing is held: readers find them in the index.
+    if (newest === undefined) return;
+    newest.flushes.push(flush);
+    this.#pushAll(flush);
+  }
+
+  #pushAll(flush: FlushTail): void {
     for (let start = 0; start < flush.partitionIds.length; ) {
       const partitionId = flush.partitionIds[start]!;
       let end = start + 1;
@@ -81,16 +103,13 @@ export class TailCache {
       this.#push(partitionId, { flush, start, end });
       start = end;
     }
-    return () => {
-      flush.patched = true;
-    };
   }
 
-  #keep(flush: FlushTail): void {
+  #keep(flush: FlushTail, slab: Slab): void {
     let held = this.#slabs.at(-1);
-    if (held?.slab !== flush.slab) {
-      this.#pool.retain(flush.slab.number);
-      held = { slab: flush.slab, flushes: [], bytes: this.#pool.slabBytes };
+    if (held?.slab !== slab) {
+      this.#pool.retain(slab.number);
+      held = { slab, flushes: [], bytes: this.#pool.slabBytes };
       this.#slabs.push(held);
       this.#bytes += held.bytes;
     }
@@ -219,7 +238,7 @@ class Collector {
     const flush = this.#flush;
     if (flush === undefined) return;
     this.#flush = undefined;
-    const slice = flush.slab.bytes.subarray(this.#from, this.#to);
+    const slice = flush.bytes.subarray(this.#from, this.#to);
     if (slice.length < JOIN_BELOW_BYTES) {
       if (this.#short.length > 0 && this.#shortPatched !== flush.patched) this.#joinShort();
       if (this.#short.length === 0) this.#shortBase = this.#baseOffset;
@@ -229,9 +248,10 @@ class Collector {
       return;
     }
     this.#joinShort();
-    if (!this.#slabs.includes(flush.slab.number)) {
-      this.#pool.retain(flush.slab.number);
-      this.#slabs.push(flush.slab.number);
+    const number = flush.slab?.number;
+    if (number !== undefined && !this.#slabs.includes(number)) {
+      this.#pool.retain(number);
+      this.#slabs.push(number);
     }
     this.#runs.push({ baseOffset: this.#baseOffset, bytes: slice, patched: flush.patched });
   }
@@ -258,6 +278,7 @@ function toTail(input: TailFlush): FlushTail {
   const count = kept.length;
   const flush: FlushTail = {
     slab: input.slab,
+    bytes: input.slab.bytes,
     patched: input.patched,
     partitionIds: new Uint32Array(count),
     baseOffsets: new Float64Array(count),
@@ -272,6 +293,28 @@ function toTail(input: TailFlush): FlushTail {
     flush.endOffsets[to] = input.baseOffsets[n]! + batches.lastOffsetDeltas[n]! + 1;
     flush.slabOffsets[to] = batches.slabOffsets[n]!;
     flush.lengths[to] = batches.lengths[n]!;
+  }
+  return flush;
+}
+
+function toMarkers(index: PackedIndex): FlushTail {
+  const { count, baseOffsets, partitionIds } = index;
+  const bytes = new Uint8Array(count * CONTROL_BATCH_BYTES);
+  const flush: FlushTail = {
+    slab: undefined,
+    bytes,
+    patched: true,
+    partitionIds,
+    baseOffsets,
+    endOffsets: new Float64Array(count),
+    slabOffsets: new Uint32Array(count),
+    lengths: new Uint32Array(count).fill(CONTROL_BATCH_BYTES),
+  };
+  for (let n = 0; n < count; n += 1) {
+    const at = n * CONTROL_BATCH_BYTES;
+    bytes.set(controlBatch(index.marker(n), baseOffsets[n]!), at);
+    flush.endOffsets[n] = endOffset(index, n);
+    flush.slabOffsets[n] = at;
   }
   return flush;
 }

@@ -9,7 +9,11 @@ import { noMetrics } from '../../base/metrics.ts';
 import { seededIds, seededPrng, uuidToBytes } from '../../base/prng.ts';
 import { resolveSettings } from '../../base/settings.ts';
 import { openSqliteMetadata, type SqliteMetadata } from '../../metadata/sqlite/index.ts';
-import { batchEnd, lastOffsetDelta } from '../../protocol/record-batch.ts';
+import {
+  batchEnd,
+  baseOffset as headerOffset,
+  lastOffsetDelta,
+} from '../../protocol/record-batch.ts';
 import { buildBatch, type RecordInput } from '../../protocol/record-builder.ts';
 import { countingStore } from '../objects/decorators/counting.ts';
 import { LocalObjectStore } from '../objects/local.ts';
@@ -200,6 +204,7 @@ export class TestLog {
 
 export interface TestBatch {
   readonly baseOffset: number;
+  readonly endOffset: number;
   readonly records: number;
   /** A copy. */
   readonly bytes: Buffer;
@@ -213,9 +218,12 @@ export function batchesOf(found: Pick<ColdRead, 'runs'>): TestBatch[] {
     for (let at = 0; at < run.bytes.length; ) {
       const end = batchEnd(run.bytes, at);
       if (end === -1) throw new Error('a run holds whole batches');
+      if (run.patched) baseOffset = headerOffset(run.bytes, at);
       const records = lastOffsetDelta(run.bytes, at) + 1;
-      batches.push({ baseOffset, records, bytes: Buffer.from(run.bytes.slice(at, end)) });
-      baseOffset += records;
+      const endOffset = baseOffset + records;
+      const bytes = Buffer.from(run.bytes.slice(at, end));
+      batches.push({ baseOffset, endOffset, records, bytes });
+      baseOffset = endOffset;
       at = end;
     }
   }

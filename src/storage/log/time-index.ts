@@ -1,9 +1,15 @@
 // Look-ups by time, exact to the record. Index entries carry the running maximum timestamp of their partition, which
 // never descends, so the first entry that reaches a time is found by a seek; within it the records decide.
-// When that entry has expired, later ones need not hold such a record: then the scan simply goes on from the log start.
+// When that entry has expired or was compacted away, later ones need not hold such a record: then the scan simply goes
+// on.
 import type { ObjectsMetadata } from '../../metadata/objects.ts';
 import { findTime } from '../../metadata/packed-index.ts';
-import { batchEnd, lastOffsetDelta, maxTimestamp } from '../../protocol/record-batch.ts';
+import {
+  batchEnd,
+  baseOffset as headerOffset,
+  lastOffsetDelta,
+  maxTimestamp,
+} from '../../protocol/record-batch.ts';
 import { RecordCursor } from '../../protocol/record-cursor.ts';
 import type { ColdReader } from './cold-reader.ts';
 import type { IndexCache } from './index-cache.ts';
@@ -147,21 +153,22 @@ async function* scanRuns(
   }
 }
 
-function runEnd({ baseOffset, bytes }: ReadRun): number {
+function runEnd({ baseOffset, bytes, patched }: ReadRun): number {
   let next = baseOffset;
   for (let at = 0, end: number; (end = batchEnd(bytes, at)) !== -1; at = end)
-    next += lastOffsetDelta(bytes, at) + 1;
+    next = (patched ? headerOffset(bytes, at) : next) + lastOffsetDelta(bytes, at) + 1;
   return next;
 }
 
 /** The first record of a run within the range whose timestamp is at least `timestampMs`. */
 function firstInRun(
-  { baseOffset, bytes }: ReadRun,
+  { baseOffset, bytes, patched }: ReadRun,
   timestampMs: number,
   range: OffsetRange,
 ): OffsetAtTime | undefined {
   let base = baseOffset;
   for (let at = 0, end: number; (end = batchEnd(bytes, at)) !== -1; at = end) {
+    if (patched) base = headerOffset(bytes, at);
     const found =
       maxTimestamp(bytes, at) < timestampMs
         ? undefined

@@ -1,0 +1,107 @@
+// Aborted transactions as readers of committed records ask for them: the newest in memory, by partition, fed by the
+// commits of markers; older ones from the metadata store. Most partitions never have any, and pay a look-up for that.
+// Not for: open transactions (front-partitions.ts).
+import type { AbortedTransaction, LogMetadata } from '../../metadata/log.ts';
+import type { AbortedRange } from '../../metadata/markers.ts';
+
+export interface AbortedRangesOptions {
+  readonly metadata: Pick<LogMetadata, 'abortedTransactions'>;
+  /** Ranges kept in memory at most, over all partitions. */
+  readonly maxRanges?: number;
+}
+
+/** About 5 MB. */
+const MAX_RANGES = 65_536;
+const NONE: readonly AbortedTransaction[] = [];
+
+interface PartitionRanges {
+  /** Ranges whose marker lies at or above it are here. */
+  coveredFrom: number;
+  /** By the offset of their markers. */
+  ranges: AbortedRange[];
+  /** Marker of the newest. */
+  lastOffset: number;
+}
+
+export class AbortedRanges {
+  readonly #options: AbortedRangesOptions;
+  readonly #partitions = new Map<number, PartitionRanges>();
+  readonly #maxRanges: number;
+  #count = 0;
+
+  constructor(options: AbortedRangesOptions) {
+    this.#options = options;
+    this.#maxRanges = options.maxRanges ?? MAX_RANGES;
+  }
+
+  /** Of an earlier life: the ranges are in the metadata store only. */
+  load(partitionId: number, lastOffset: number): void {
+    if (lastOffset < 0) return;
+    this.#partitions.set(partitionId, { coveredFrom: lastOffset + 1, ranges: [], lastOffset });
+  }
+
+  /** A transaction was aborted; in commit order. */
+  add(range: AbortedRange): void {
+    const { partitionId, lastOffset } = range;
+    let known = this.#partitions.get(partitionId);
+    if (known === undefined) {
+      known = { coveredFrom: 0, ranges: [], lastOffset };
+      this.#partitions.set(partitionId, known);
+    }
+    known.ranges.push(range);
+    known.lastOffset = lastOffset;
+    this.#count += 1;
+    if (this.#count > this.#maxRanges) this.#shrink();
+  }
+
+  /** Lets go of the older half everywhere: seldom, so its cost spreads. */
+  #shrink(): void {
+    this.#count = 0;
+    for (const known of this.#partitions.values()) {
+      const dropped = known.ranges.splice(0, Math.ceil(known.ranges.length / 2)).at(-1);
+      if (dropped !== undefined) known.coveredFrom = dropped.lastOffset + 1;
+      this.#count += known.ranges.length;
+    }
+  }
+
+  remove(partitionId: number): void {
+    this.#count -= this.#partitions.get(partitionId)?.ranges.length ?? 0;
+    this.#partitions.delete(partitionId);
+  }
+
+  /** False when a reader from `offset` on has nothing to leave out. */
+  has(partitionId: number, offset: number): boolean {
+    const known = this.#partitions.get(partitionId);
+    return known !== undefined && known.lastOffset >= offset;
+  }
+
+  /** What a reader of `[offset, endOffset)`, whole below the last stable offset, leaves out. */
+  find(
+    partitionId: number,
+    offset: number,
+    endOffset: number,
+  ): readonly AbortedTransaction[] | Promise<readonly AbortedTransaction[]> {
+    const known = this.#partitions.get(partitionId);
+    if (known === undefined || known.lastOffset < offset) return NONE;
+    if (offset < known.coveredFrom)
+      return this.#options.metadata.abortedTransactions(partitionId, offset, endOffset);
+    const found: AbortedTransaction[] = [];
+    for (let n = firstFrom(known.ranges, offset); n < known.ranges.length; n += 1) {
+      const { producerId, firstOffset, stableOffset } = known.ranges[n]!;
+      if (firstOffset < endOffset) found.push({ producerId, firstOffset });
+      if (stableOffset >= endOffset) break;
+    }
+    return found;
+  }
+}
+
+/** The first range whose marker lies at or above `offset`. */
+function firstFrom(ranges: readonly AbortedRange[], offset: number): number {
+  let [low, high] = [0, ranges.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ranges[middle]!.lastOffset >= offset) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
