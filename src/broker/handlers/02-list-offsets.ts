@@ -94,7 +94,7 @@ async function offsetAt(
     case EARLIEST_LOCAL:
       return { timestamp: -1, offset: logStartOffset };
     case MAX_TIMESTAMP:
-      return log.maxTimestamp(partitionId);
+      return log.maxTimestamp(partitionId, isolation);
     default:
       return timestamp < 0 ? undefined : log.offsetForTime(partitionId, timestamp, isolation);
   }
