@@ -1,4 +1,4 @@
-// Consumer groups at rest: who is in which generation, and the committed offsets.
+// Consumer groups at rest: who is in which generation or epoch, and the committed offsets.
 // The coordinator (broker/groups/) owns the live state; this keeps what must outlast it, in set-based batches.
 
 export interface StoredMember {
@@ -13,8 +13,9 @@ export interface StoredMember {
   readonly assignment: Uint8Array;
 }
 
-/** One generation of a group, written when it becomes stable or empty. */
+/** One generation of a classic group, written when it becomes stable or empty. */
 export interface StoredGroup {
+  readonly kind: 'classic';
   readonly groupId: string;
   /** '' for a group that only holds offsets. */
   readonly protocolType: string;
@@ -24,6 +25,53 @@ export interface StoredGroup {
   readonly members: readonly StoredMember[];
   /** When this state was entered; offsets of an empty group expire by it. */
   readonly stateSinceMs: number;
+}
+
+/** What a member of a consumer group that speaks the classic protocol has told of itself. */
+export interface StoredClassicSide {
+  readonly sessionTimeoutMs: number;
+  readonly protocols: StoredMember['protocols'];
+}
+
+/** A member of a group of the consumer protocol (KIP-848). Partitions are ids, ascending. */
+export interface StoredConsumerMember {
+  readonly memberId: string;
+  readonly instanceId: string | null;
+  readonly rackId: string | null;
+  readonly clientId: string;
+  readonly clientHost: string;
+  readonly rebalanceTimeoutMs: number;
+  /** Ascending. */
+  readonly topicNames: readonly string[];
+  /** '' for none. */
+  readonly topicRegex: string;
+  /** The server-side assignor it asks for; null for any. */
+  readonly assignor: string | null;
+  /** Null for a member that speaks the consumer protocol. */
+  readonly classic: StoredClassicSide | null;
+  readonly state: 'stable' | 'unrevoked' | 'unreleased';
+  /** −2 while a static member is away. */
+  readonly epoch: number;
+  readonly previousEpoch: number;
+  /** What it owns. */
+  readonly assigned: readonly number[];
+  /** For each of `assigned`, the epoch in which the member got it. */
+  readonly assignedSince: readonly number[];
+  /** What it was asked to give up and hasn't yet. */
+  readonly revoking: readonly number[];
+  /** What it shall own by the group's assignment. */
+  readonly target: readonly number[];
+}
+
+/** A group of the consumer protocol. */
+export interface StoredConsumerGroup {
+  readonly kind: 'consumer';
+  readonly groupId: string;
+  readonly epoch: number;
+  /** The epoch that the members' targets are of. */
+  readonly assignmentEpoch: number;
+  readonly stateSinceMs: number;
+  readonly members: readonly StoredConsumerMember[];
 }
 
 export interface StoredOffset {
@@ -38,7 +86,15 @@ export interface StoredOffset {
 }
 
 export type GroupChange =
+  /** The whole group; members it had as a consumer group go. */
   | { readonly kind: 'group'; readonly group: StoredGroup }
+  /** What changed of a consumer group: its epochs, the members given, those gone. `whole`: all others go. */
+  | {
+      readonly kind: 'consumer-group';
+      readonly group: StoredConsumerGroup;
+      readonly whole: boolean;
+      readonly gone: readonly string[];
+    }
   | {
       readonly kind: 'offsets';
       readonly groupId: string;
@@ -51,14 +107,28 @@ export type GroupChange =
     }
   | { readonly kind: 'group-gone'; readonly groupId: string };
 
+/** A group with its committed offsets, as stored. */
+export interface LoadedGroup {
+  readonly group: StoredGroup | StoredConsumerGroup;
+  readonly offsets: readonly StoredOffset[];
+}
+
+/** The right to coordinate groups; a higher epoch ends that of all lower ones. */
+export interface GroupsLease {
+  readonly epoch: number;
+}
+
 export interface GroupsMetadata {
+  /** Takes the lease, whoever had it. Its duration is the holder's affair: it asks again before that is over. */
+  acquireLease(): Promise<GroupsLease>;
+  /** True while nobody else has taken it: the answer to a question asked just now. */
+  holdsLease(lease: GroupsLease): Promise<boolean>;
   /** Everything there is, for the coordinator's start. */
-  load(): Promise<
-    readonly { readonly group: StoredGroup; readonly offsets: readonly StoredOffset[] }[]
-  >;
+  load(): Promise<readonly LoadedGroup[]>;
   /**
-   * Applies the changes in order, in one transaction. Offsets need no group row beforehand.
+   * Applies the changes in order, in one transaction that asserts the lease. Offsets need no group row beforehand.
    * @returns partition ids of offsets that were left out because their topic was deleted meanwhile.
+   * @throws FloeError `conflict` when the lease is another's; nothing was written then.
    */
-  write(changes: readonly GroupChange[]): Promise<readonly number[]>;
+  write(changes: readonly GroupChange[], lease: GroupsLease): Promise<readonly number[]>;
 }

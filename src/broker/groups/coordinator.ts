@@ -1,6 +1,8 @@
-// All groups of this broker: takes requests to the state machine, carries out its effects, keeps timers and the
-// store. Single-threaded: an event runs to its end before the next. See SPEC.md.
-// Not for: wire messages (handlers/), the rules of the group itself (step.ts).
+// All groups of this broker: finds the group of a request, lets its protocol's runner answer, holds the lease, moves
+// groups from one protocol to the other. Single-threaded: an event runs to its end before the next. See SPEC.md.
+// Not for: wire messages (handlers/), the rules of groups (classic/, consumer/), of offsets (offsets.ts).
+
+import { assert } from '../../base/assert.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { FloeError } from '../../base/error.ts';
 import type { Component } from '../../base/lifecycle.ts';
@@ -10,35 +12,44 @@ import type { IdSource } from '../../base/prng.ts';
 import type { GroupsMetadata, StoredOffset } from '../../metadata/groups.ts';
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
-import {
-  type Effect,
-  type JoinReply,
-  joinFailed,
-  type SyncReply,
-  syncFailed,
-} from './classic/effects.ts';
-import {
-  type Group,
-  newGroup,
-  nextDeadline,
-  restoreGroup,
-  snapshotGroup,
-  type Token,
-} from './classic/group.ts';
+import type { PendingOffsets } from '../transactions/groups.ts';
+import type { JoinReply, SyncReply } from './classic/effects.ts';
+import { newGroup, restoreGroup, type Token } from './classic/group.ts';
 import type { JoinEvent } from './classic/join.ts';
 import type { HeartbeatEvent, LeaveEvent } from './classic/membership.ts';
-import { type GroupEvent, step } from './classic/step.ts';
+import { ClassicGroups, failedJoin, failedSync } from './classic/runner.ts';
 import { isSubscribed } from './classic/subscription.ts';
 import type { SyncEvent } from './classic/sync.ts';
+import { CommittedOffsets, type OffsetToCommit } from './committed-offsets.ts';
+import { type ConsumerGroup, newConsumerGroup, restoreConsumerGroup } from './consumer/group.ts';
 import {
-  type Committer,
-  commitFault,
-  expiredOffsets,
-  type GroupOffsets,
-  noteCommit,
-} from './offsets.ts';
+  type ConsumerGroupConfig,
+  type ConsumerHeartbeat,
+  type ConsumerLeave,
+  type HeartbeatReply,
+  refusedHeartbeat,
+} from './consumer/heartbeat.ts';
+import { ConsumerGroups } from './consumer/runner.ts';
+import type { ConsumerEvent } from './consumer/step.ts';
+import { subscribesTo } from './consumer/topics.ts';
+import { Deadlines } from './deadlines.ts';
+import { type AnyGroup, type Entry, isEmpty, storeFault } from './entry.ts';
+import { type GroupConfigSource, groupConfig } from './group-configs.ts';
+import { CoordinatorLease } from './lease.ts';
+import {
+  encodeOwned,
+  isSettled,
+  mayDowngrade,
+  toClassicGroup,
+  toConsumerGroup,
+  upgradeFault,
+} from './migration.ts';
+import { type Committer, commitFault, expiredOffsets, fetchFault, noteCommit } from './offsets.ts';
+import { PatternTopics, patternFault } from './patterns.ts';
 import type { GroupSettings } from './settings.ts';
 import { GroupWriter } from './writer.ts';
+
+export type { OffsetToCommit } from './committed-offsets.ts';
 
 export interface CoordinatorOptions {
   readonly metadata: GroupsMetadata;
@@ -48,6 +59,8 @@ export interface CoordinatorOptions {
   readonly ids: IdSource;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Configs of single groups; without it the settings hold for all. */
+  readonly groupConfigs?: GroupConfigSource;
 }
 
 export type JoinRequest = Omit<JoinEvent, 'type' | 'token' | 'newMemberId'>;
@@ -55,79 +68,110 @@ export type SyncRequest = Omit<SyncEvent, 'type' | 'token'>;
 export type HeartbeatRequest = Omit<HeartbeatEvent, 'type' | 'token'>;
 export type Leaver = LeaveEvent['members'][number];
 
-/** A position to commit; the partition was resolved by the caller. */
-export interface OffsetToCommit {
-  readonly partitionId: number;
-  readonly offset: number;
-  readonly leaderEpoch: number;
-  readonly metadata: string;
-}
-
 /** A group as others may see it. */
 export interface GroupView {
-  readonly group: Readonly<Group>;
+  readonly group: Readonly<AnyGroup>;
   readonly offsets: ReadonlyMap<number, StoredOffset>;
 }
 
-interface Entry {
-  readonly group: Group;
-  readonly offsets: GroupOffsets;
-  /** Commits on their way to the store: the group must not vanish under them. */
-  commits: number;
-  timer: Timer | undefined;
-  timerMs: number;
-}
-
-type Reply =
-  | { readonly kind: 'join-reply'; readonly reply: JoinReply }
-  | { readonly kind: 'sync-reply'; readonly reply: SyncReply }
-  | { readonly kind: 'reply'; readonly errorCode: number }
-  | { readonly kind: 'leave-reply'; readonly errorCodes: readonly number[] };
-
-interface Waiting {
-  readonly kind: Reply['kind'];
-  resolve(reply: Reply): void;
+export interface CommitInput {
+  readonly offsets: readonly OffsetToCommit[];
+  /** The request's own (OffsetCommit v2–4), −1 for the broker's. */
+  readonly retentionMs?: number;
+  /** Of OffsetCommit. */
+  readonly apiVersion?: number;
 }
 
 export class GroupCoordinator implements Component {
   readonly settings: GroupSettings;
   readonly #options: CoordinatorOptions;
+  readonly #lease: CoordinatorLease;
   readonly #writer: GroupWriter;
+  readonly #topics: PatternTopics;
+  readonly #deadlines: Deadlines;
+  readonly #classic: ClassicGroups;
+  readonly #consumer: ConsumerGroups;
+  readonly #offsets: CommittedOffsets;
   readonly #entries = new Map<string, Entry>();
-  readonly #waiting = new Map<Token, Waiting>();
   readonly #stopListening: () => void;
   /** Wall time that never jumps back or forth: sessions must not end because a clock was set. */
   readonly #epochMs: number;
-  #nextToken: Token = 1;
+  #pending: PendingOffsets | undefined;
   #expiryTimer: Timer | undefined;
   #stopped = false;
 
-  private constructor(options: CoordinatorOptions) {
+  private constructor(options: CoordinatorOptions, lease: CoordinatorLease) {
+    const { clock, settings, directory, metadata } = options;
     this.#options = options;
-    this.settings = options.settings;
-    this.#epochMs = options.clock.now() - options.clock.monotonic();
-    this.#writer = new GroupWriter(options.metadata);
-    this.#stopListening = options.directory.onChange((change) => {
+    this.#lease = lease;
+    this.settings = settings;
+    this.#epochMs = clock.now() - clock.monotonic();
+    const now = () => this.#now();
+    this.#writer = new GroupWriter(metadata, lease);
+    this.#topics = new PatternTopics(directory);
+    this.#deadlines = new Deadlines(clock, now, (groupId) => this.#tick(groupId));
+    const shared = { writer: this.#writer, deadlines: this.#deadlines, settings, now };
+    this.#classic = new ClassicGroups({
+      ...shared,
+      stepped: (entry, newGeneration) => this.#classicStepped(entry, newGeneration),
+    });
+    this.#consumer = new ConsumerGroups({
+      ...shared,
+      topics: this.#topics,
+      configOf: (groupId) => this.configOf(groupId),
+      stepped: (entry, event, newEpoch) => this.#consumerStepped(entry, event, newEpoch),
+    });
+    this.#offsets = new CommittedOffsets(this.#writer, (entry, error, message) =>
+      this.#warn(entry, error, message),
+    );
+    this.#stopListening = directory.onChange((change) => {
       if (change.kind === 'deleted') this.#forgetPartitions(change.topic.partitions);
     });
     options.metrics.observeGauge(
       'floe_groups',
-      'Consumer groups known to this broker',
+      'Groups known to this broker',
       () => this.#entries.size,
     );
   }
 
-  /** Loads all groups; members stored in a generation continue in it if they are heard of within their session. */
+  /** Takes the lease and loads all groups; members go on if they are heard of within their session. */
   static async load(options: CoordinatorOptions): Promise<GroupCoordinator> {
-    const coordinator = new GroupCoordinator(options);
+    const durationMs = options.settings['group.coordinator.lease.ms'];
+    const lease = await CoordinatorLease.acquire({ ...options, durationMs });
+    const coordinator = new GroupCoordinator(options, lease);
     for (const { group, offsets } of await options.metadata.load()) {
-      const restored = restoreGroup(group, coordinator.#now());
+      const now = coordinator.#now();
+      const { sessionTimeoutMs } = coordinator.configOf(group.groupId);
+      const restored =
+        group.kind === 'classic'
+          ? restoreGroup(group, now)
+          : restoreConsumerGroup(group, { now, sessionTimeoutMs });
       const entry = coordinator.#keep(restored);
       for (const offset of offsets) entry.offsets.set(offset.partitionId, offset);
-      coordinator.#schedule(entry);
+      coordinator.#schedule(restored);
     }
     coordinator.#scheduleExpiry();
     return coordinator;
+  }
+
+  /** Tells of offsets staged in open transactions: the transaction coordinator starts after this one. */
+  usePending(pending: PendingOffsets): void {
+    this.#pending = pending;
+  }
+
+  /** NOT_COORDINATOR when this broker can't speak for its groups now, else 0. To be asked before every answer. */
+  get fault(): number {
+    return this.#lease.held && !this.#stopped ? 0 : ErrorCode.NOT_COORDINATOR;
+  }
+
+  /** What holds for members of a consumer group: its own configs, over the settings. */
+  configOf(groupId: string): ConsumerGroupConfig {
+    return groupConfig(this.settings, this.#options.groupConfigs?.(groupId));
+  }
+
+  /** Why a pattern can't be used, for people; undefined when it can. */
+  patternFault(pattern: string): string | undefined {
+    return patternFault(pattern);
   }
 
   /** Waits for the next generation, or until `signal` says that the client or the broker goes: NOT_COORDINATOR. */
@@ -137,70 +181,146 @@ export class GroupCoordinator implements Component {
     if (typeof entry === 'number') return failedJoin(entry, request.memberId);
     const prefix = request.instanceId ?? request.clientId;
     const newMemberId = `${prefix}-${this.#options.ids.uuid()}`;
-    const event = (token: Token) => ({ type: 'join', token, newMemberId, ...request }) as const;
-    return (await this.#ask(entry, 'join-reply', event, signal)).reply;
+    const reply = await this.#joinEntry(entry, { ...request, newMemberId }, signal);
+    return this.fault === 0 ? reply : failedJoin(this.fault, request.memberId);
+  }
+
+  async #joinEntry(
+    entry: Entry,
+    request: JoinRequest & { readonly newMemberId: string },
+    signal?: AbortSignal,
+  ): Promise<JoinReply> {
+    if (entry.group.kind === 'consumer' && isEmpty(entry.group)) this.#startClassic(entry);
+    if (entry.group.kind === 'classic') {
+      const event = (token: Token) => ({ type: 'join', token, ...request }) as const;
+      const asked = { event, ...(signal === undefined ? {} : { signal }) };
+      return (await this.#classic.ask(entry, 'join-reply', asked)).reply;
+    }
+    const answered = await this.#consumer.ask(entry, { type: 'classic-join', ...request });
+    if (!('answer' in answered)) return failedJoin(answered.errorCode, request.memberId);
+    const { errorCode, memberId, generation, protocol } = answered.answer;
+    if (errorCode !== 0) return failedJoin(errorCode, memberId);
+    // Nobody leads: the broker assigns.
+    const nobody = { leaderId: '', skipAssignment: false, members: [] };
+    return { errorCode, memberId, generation, protocolType: 'consumer', protocol, ...nobody };
   }
 
   /** Waits for the leader's assignment, or as {@link join}. */
   async sync(groupId: string, request: SyncRequest, signal?: AbortSignal): Promise<SyncReply> {
     const entry = this.#existing(groupId);
     if (typeof entry === 'number') return failedSync(entry);
-    const event = (token: Token) => ({ type: 'sync', token, ...request }) as const;
-    return (await this.#ask(entry, 'sync-reply', event, signal)).reply;
+    const reply = await this.#syncEntry(entry, request, signal);
+    return this.fault === 0 ? reply : failedSync(this.fault);
+  }
+
+  async #syncEntry(entry: Entry, request: SyncRequest, signal?: AbortSignal): Promise<SyncReply> {
+    if (entry.group.kind === 'classic') {
+      const event = (token: Token) => ({ type: 'sync', token, ...request }) as const;
+      const asked = { event, ...(signal === undefined ? {} : { signal }) };
+      return (await this.#classic.ask(entry, 'sync-reply', asked)).reply;
+    }
+    const { assignments: _, ...event } = request;
+    const answered = await this.#consumer.ask(entry, { type: 'classic-sync', ...event });
+    if (!('answer' in answered)) return failedSync(answered.errorCode);
+    const { errorCode, assigned, version } = answered.answer;
+    if (errorCode !== 0) return failedSync(errorCode);
+    const owned = assigned.map((id) => this.#nameOf(id)).filter((name) => name !== undefined);
+    const { protocolType, protocol } = request;
+    return { errorCode, protocolType, protocol, assignment: encodeOwned(owned, version) };
   }
 
   /** Returns an error code. */
   async heartbeat(groupId: string, request: HeartbeatRequest): Promise<number> {
     const entry = this.#existing(groupId);
     if (typeof entry === 'number') return entry;
-    const answer = await this.#ask(entry, 'reply', (token) => ({
-      type: 'heartbeat',
-      token,
-      ...request,
-    }));
-    return answer.errorCode;
+    if (entry.group.kind === 'consumer') {
+      const event = { type: 'classic-heartbeat', ...request } as const;
+      const answered = await this.#consumer.ask(entry, event);
+      return this.fault || ('answer' in answered ? answered.answer : answered.errorCode);
+    }
+    const event = (token: Token) => ({ type: 'heartbeat', token, ...request }) as const;
+    const { errorCode } = await this.#classic.ask(entry, 'reply', { event });
+    return this.fault || errorCode;
   }
 
   /** Returns an error code for each leaver, in order. */
   async leave(groupId: string, leavers: readonly Leaver[]): Promise<readonly number[]> {
     const entry = this.#existing(groupId);
-    if (typeof entry === 'number') return leavers.map(() => entry);
-    const answer = await this.#ask(entry, 'leave-reply', (token) => ({
-      type: 'leave',
-      token,
-      members: leavers,
-    }));
-    return answer.errorCodes;
+    const all = (errorCode: number) => leavers.map(() => errorCode);
+    if (typeof entry === 'number') return all(entry);
+    if (entry.group.kind === 'consumer') {
+      const event = { type: 'classic-leave', members: leavers } as const;
+      const answered = await this.#consumer.ask(entry, event);
+      if (this.fault !== 0) return all(this.fault);
+      return 'answer' in answered ? answered.answer : all(answered.errorCode);
+    }
+    const event = (token: Token) => ({ type: 'leave', token, members: leavers }) as const;
+    const { errorCodes } = await this.#classic.ask(entry, 'leave-reply', { event });
+    return this.fault === 0 ? errorCodes : all(this.fault);
   }
 
-  /**
-   * Stores positions before it returns an error code for each, in order of `offsets`.
-   * `retentionMs` is the request's own (OffsetCommit v2–4), −1 for the broker's.
-   */
+  /** ConsumerGroupHeartbeat, its request checked already (KIP-848). */
+  async consumerHeartbeat(
+    groupId: string,
+    event: ConsumerHeartbeat | ConsumerLeave,
+  ): Promise<HeartbeatReply> {
+    const joins = event.type === 'heartbeat' && event.memberEpoch === 0;
+    const entry = this.#consumerEntry(groupId, joins);
+    if ('errorCode' in entry) return entry;
+    const answered = await this.#consumer.ask(entry, event);
+    if (this.fault !== 0) return refusedHeartbeat(this.fault, 'another broker may coordinate');
+    if ('answer' in answered) return answered.answer;
+    return refusedHeartbeat(answered.errorCode, 'the change could not be stored: try again');
+  }
+
+  /** Stores positions before it returns an error code for each, in order. */
   async commit(
     groupId: string,
     committer: Committer,
-    { offsets, retentionMs = -1 }: { offsets: readonly OffsetToCommit[]; retentionMs?: number },
+    { offsets, retentionMs = -1, apiVersion = 8 }: CommitInput,
   ): Promise<readonly number[]> {
-    const entry = this.#committedEntry(groupId, committer);
-    const fault = typeof entry === 'number' ? entry : commitFault(entry.group, committer);
-    if (typeof entry === 'number' || fault !== 0) return offsets.map(() => fault);
+    const all = (errorCode: number) => offsets.map(() => errorCode);
+    const entry = this.#committedEntry(groupId, committer, apiVersion);
+    if (typeof entry === 'number') return all(entry);
+    const partitionIds = offsets.map(({ partitionId }) => partitionId);
+    const fault = commitFault(entry.group, committer, { apiVersion, partitionIds });
+    if (fault !== 0) return all(fault);
     noteCommit(entry.group, committer, this.#now());
-    const limit = this.settings['offset.metadata.max.bytes'];
-    const codes = offsets.map(({ metadata }) =>
-      Buffer.byteLength(metadata) > limit ? ErrorCode.OFFSET_METADATA_TOO_LARGE : 0,
-    );
-    const commitMs = this.#options.clock.now();
-    const expireMs = retentionMs >= 0 ? commitMs + retentionMs : -1;
-    const rows = offsets
-      .filter((_, index) => codes[index] === 0)
-      .map((offset) => ({ ...offset, commitMs, expireMs }));
-    const { error, gone } = await this.#storeOffsets(entry, rows);
-    return codes.map((code, index) => {
-      if (code !== 0) return code;
-      if (error !== undefined) return STORE_FAILED;
-      return gone.includes(offsets[index]!.partitionId) ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION : 0;
+    const codes = await this.#offsets.commit(entry, offsets, {
+      nowMs: this.#options.clock.now(),
+      retentionMs,
+      maxMetadataBytes: this.settings['offset.metadata.max.bytes'],
     });
+    this.#dropIfUnused(entry);
+    return this.fault === 0 ? codes : all(this.fault);
+  }
+
+  /** The error code of a commit within a transaction (TxnOffsetCommit); 0 when offsets may be staged. */
+  stageFault(groupId: string, committer: Committer): number {
+    if (this.fault !== 0) return this.fault;
+    const entry = this.#entries.get(groupId);
+    if (entry === undefined) return committer.generation < 0 ? 0 : ErrorCode.ILLEGAL_GENERATION;
+    return commitFault(entry.group, committer, { apiVersion: undefined, partitionIds: [] });
+  }
+
+  /** A transaction has ended: its offsets lie in the store, written with its end. */
+  offsetsApplied(groupId: string, offsets: ReadonlyMap<number, StoredOffset>): void {
+    if (this.#stopped || offsets.size === 0) return;
+    const entry = this.#entries.get(groupId) ?? this.#keep(newGroup(groupId, this.#now()));
+    for (const [partitionId, offset] of offsets)
+      if (this.#nameOf(partitionId) !== undefined) entry.offsets.set(partitionId, offset);
+  }
+
+  /** True when an open transaction has an offset of the group staged: require_stable answers UNSTABLE_OFFSET_COMMIT. */
+  isPending(groupId: string, partitionId: number): boolean {
+    return this.#pending?.hasPendingOffset(groupId, partitionId) ?? false;
+  }
+
+  /** The error code of an OffsetFetch by whoever says to be this member; null and −1 for nobody. */
+  fetchFault(groupId: string, memberId: string | null, memberEpoch: number): number {
+    if (this.fault !== 0) return this.fault;
+    const entry = this.#entries.get(groupId);
+    return entry === undefined ? 0 : fetchFault(entry.group, { memberId, memberEpoch });
   }
 
   /** The group with its committed offsets; undefined when it is unknown. */
@@ -214,11 +334,12 @@ export class GroupCoordinator implements Component {
 
   /** Deletes the group with its offsets if it has no members. Returns an error code. */
   async delete(groupId: string): Promise<number> {
+    if (this.fault !== 0) return this.fault;
     const entry = this.#entries.get(groupId);
     if (entry === undefined) return ErrorCode.GROUP_ID_NOT_FOUND;
-    if (entry.group.state !== 'Empty') return ErrorCode.NON_EMPTY_GROUP;
+    if (!isEmpty(entry.group)) return ErrorCode.NON_EMPTY_GROUP;
     const { error } = await this.#end(entry);
-    return error === undefined ? 0 : STORE_FAILED;
+    return this.fault || (error === undefined ? 0 : storeFault(error));
   }
 
   /**
@@ -230,42 +351,124 @@ export class GroupCoordinator implements Component {
     topic: string,
     partitionIds: readonly number[],
   ): Promise<number> {
+    if (this.fault !== 0) return this.fault;
     const entry = this.#entries.get(groupId);
     if (entry === undefined) return ErrorCode.GROUP_ID_NOT_FOUND;
-    if (isSubscribed(entry.group, topic)) return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC;
-    const error = await this.#removeOffsets(entry, partitionIds);
-    return error === undefined ? 0 : STORE_FAILED;
+    const { group } = entry;
+    const inUse =
+      group.kind === 'classic'
+        ? isSubscribed(group, topic)
+        : subscribesTo(group, topic, this.#topics);
+    if (inUse) return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC;
+    const error = await this.#offsets.remove(entry, partitionIds);
+    return this.fault || (error === undefined ? 0 : storeFault(error));
   }
 
   /** Answers all who wait with NOT_COORDINATOR, so that clients look for another, and finishes writes. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#stopListening();
+    this.#topics.stop();
     this.#expiryTimer?.cancel();
-    for (const entry of this.#entries.values()) entry.timer?.cancel();
-    for (const token of [...this.#waiting.keys()]) this.#refuse(token, ErrorCode.NOT_COORDINATOR);
+    this.#deadlines.stop();
+    this.#classic.stop();
     await this.#writer.idle();
+    this.#lease.stop();
   }
 
   #now(): number {
     return Math.floor(this.#epochMs + this.#options.clock.monotonic());
   }
 
+  #nameOf(partitionId: number): readonly [string, number] | undefined {
+    const found = this.#options.directory.byPartition(partitionId);
+    return found === undefined ? undefined : [found.topic.name, found.index];
+  }
+
   /** The group's entry, made if there is none and `create`; else an error code. */
   #entryFor(groupId: string, create: boolean): Entry | number {
-    if (this.#stopped) return ErrorCode.NOT_COORDINATOR;
+    if (this.fault !== 0) return this.fault;
     const known = this.#entries.get(groupId);
     if (known !== undefined) return known;
     if (!create) return ErrorCode.UNKNOWN_MEMBER_ID;
+    const full = this.#createFault(groupId);
+    return full === 0 ? this.#keep(newGroup(groupId, this.#now())) : full;
+  }
+
+  #createFault(groupId: string): number {
     if (groupId.length > MAX_GROUP_ID_LENGTH) return ErrorCode.INVALID_GROUP_ID;
-    if (this.#entries.size >= this.settings['group.max.count'])
-      return ErrorCode.GROUP_MAX_SIZE_REACHED;
-    return this.#keep(newGroup(groupId, this.#now()));
+    const full = this.#entries.size >= this.settings['group.max.count'];
+    return full ? ErrorCode.GROUP_MAX_SIZE_REACHED : 0;
   }
 
   /** For requests of members. */
   #existing(groupId: string): Entry | number {
     return groupId === '' ? ErrorCode.INVALID_GROUP_ID : this.#entryFor(groupId, false);
+  }
+
+  /** The entry of a consumer group; whoever joins makes it, of nothing or of a classic group. */
+  #consumerEntry(groupId: string, joins: boolean): Entry | HeartbeatReply {
+    if (this.fault !== 0) return refusedHeartbeat(this.fault, 'another broker may coordinate');
+    const known = this.#entries.get(groupId);
+    const none = (text: string) => refusedHeartbeat(ErrorCode.GROUP_ID_NOT_FOUND, text);
+    if (known === undefined) {
+      if (!joins) return none(`there is no group ${groupId}`);
+      const fault = this.#createFault(groupId);
+      if (fault !== 0) return refusedHeartbeat(fault, 'the group can not be made');
+      return this.#keep(newConsumerGroup(groupId, this.#now()));
+    }
+    if (known.group.kind === 'consumer') return known;
+    if (!joins) return none(`group ${groupId} is not a consumer group`);
+    const why = this.#upgrade(known);
+    return why === undefined ? known : none(`group ${groupId} is not a consumer group: ${why}`);
+  }
+
+  /** Makes the classic group a consumer group with the same members. Returns why not, if not. */
+  #upgrade(entry: Entry): string | undefined {
+    const { group } = entry;
+    assert(group.kind === 'classic', 'only classic groups are upgraded');
+    const now = this.#now();
+    if (group.state === 'Empty') {
+      entry.group = newConsumerGroup(group.groupId, now);
+      return undefined;
+    }
+    const why = upgradeFault(group, {
+      policy: this.settings['group.consumer.migration.policy'],
+      maxSize: this.settings['group.consumer.max.size'],
+    });
+    if (why !== undefined) return why;
+    const stored = toConsumerGroup(group, { topics: this.#topics, now });
+    if (stored === undefined) return 'its members do not speak the consumer protocol properly';
+    this.#classic.abandon(group);
+    const { sessionTimeoutMs } = this.configOf(group.groupId);
+    const upgraded = restoreConsumerGroup(stored, { now, sessionTimeoutMs });
+    upgraded.unsaved.whole = true;
+    entry.group = upgraded;
+    this.#options.logger.info(
+      { group: group.groupId },
+      'the group speaks the consumer protocol now',
+    );
+    return undefined;
+  }
+
+  /** An empty consumer group begins anew as a classic one; what it had is forgotten with its first generation. */
+  #startClassic(entry: Entry): void {
+    entry.group = newGroup(entry.group.groupId, this.#now());
+  }
+
+  /** Only members of the classic protocol are left: they go on by themselves. */
+  #downgrade(entry: Entry, group: ConsumerGroup, event: ConsumerEvent): void {
+    const now = this.#now();
+    const settled = event.type === 'classic-join' && isSettled(group);
+    const stored = toClassicGroup(group, { nameOf: (id) => this.#nameOf(id), now });
+    entry.group = restoreGroup(stored, now);
+    this.#consumer.save(entry, { kind: 'group', group: stored });
+    this.#options.logger.info(
+      { group: group.groupId },
+      'the group speaks the classic protocol again',
+    );
+    if (!settled) this.#classic.step(entry, { type: 'rebalance' });
+    else this.#classic.schedule(entry.group);
   }
 
   #joinFault(groupId: string, { sessionTimeoutMs }: JoinRequest): number {
@@ -278,127 +481,70 @@ export class GroupCoordinator implements Component {
   }
 
   /** Commits from outside make the group; those of a generation need one. */
-  #committedEntry(groupId: string, { generation }: Committer): Entry | number {
+  #committedEntry(groupId: string, { generation }: Committer, apiVersion: number): Entry | number {
     const entry = this.#entryFor(groupId, generation < 0);
-    return entry === ErrorCode.UNKNOWN_MEMBER_ID ? ErrorCode.ILLEGAL_GENERATION : entry;
+    if (entry !== ErrorCode.UNKNOWN_MEMBER_ID) return entry;
+    return apiVersion >= 9 ? ErrorCode.GROUP_ID_NOT_FOUND : ErrorCode.ILLEGAL_GENERATION;
   }
 
-  #keep(group: Group): Entry {
-    const entry = { group, offsets: new Map(), commits: 0, timer: undefined, timerMs: Infinity };
+  #keep(group: AnyGroup): Entry {
+    const entry = { group, offsets: new Map(), commits: 0, saving: undefined };
     this.#entries.set(group.groupId, entry);
     return entry;
   }
 
-  /** Runs the event of a request; resolves when some event, this or a later one, answers it. */
-  #ask<K extends Reply['kind']>(
-    entry: Entry,
-    kind: K,
-    event: (token: Token) => GroupEvent,
-    signal?: AbortSignal,
-  ): Promise<Extract<Reply, { kind: K }>> {
-    const token = this.#nextToken++;
-    const giveUp = () => this.#refuse(token, ErrorCode.NOT_COORDINATOR);
-    const answer = new Promise<Reply>((resolve) => {
-      this.#waiting.set(token, { kind, resolve });
-      this.#step(entry, event(token));
-    });
-    // The member stays in the group: it may be back within its session.
-    if (signal?.aborted) giveUp();
-    else signal?.addEventListener('abort', giveUp, { once: true });
-    return answer.finally(() => signal?.removeEventListener('abort', giveUp)) as Promise<
-      Extract<Reply, { kind: K }>
-    >;
+  #tick(groupId: string): void {
+    const entry = this.#entries.get(groupId);
+    if (entry === undefined) return;
+    if (entry.group.kind === 'classic') this.#classic.step(entry, { type: 'tick' });
+    else this.#consumer.tick(entry);
   }
 
-  #step(entry: Entry, event: GroupEvent): void {
-    const { group } = entry;
-    const before = group.generation;
-    for (const effect of step(group, event, { now: this.#now(), settings: this.settings }))
-      this.#carryOut(entry, effect);
-    if (group.generation !== before)
-      this.#options.metrics.count('floe_group_generations_total', 'Generations begun by groups');
-    // A heartbeat only moves a deadline away; the timer finds out when it fires.
-    if (event.type !== 'heartbeat') this.#schedule(entry);
+  #schedule(group: AnyGroup): void {
+    if (group.kind === 'classic') this.#classic.schedule(group);
+    else this.#consumer.schedule(group);
+  }
+
+  #classicStepped(entry: Entry, newGeneration: boolean): void {
+    if (newGeneration) this.#countRebalance('classic');
     this.#dropIfUnused(entry);
   }
 
-  #carryOut(entry: Entry, effect: Effect): void {
-    if (effect.kind !== 'persist') {
-      const waiting = this.#waiting.get(effect.token);
-      this.#waiting.delete(effect.token);
-      waiting?.resolve(effect);
-      return;
-    }
-    const { reason } = effect;
-    const change = { kind: 'group', group: snapshotGroup(entry.group) } as const;
-    void this.#writer.write(change).then(({ error }) => {
-      if (error !== undefined) this.#warn(entry, error, 'could not store the group');
-      if (!this.#stopped)
-        this.#step(entry, {
-          type: 'persisted',
-          reason,
-          errorCode: error === undefined ? 0 : STORE_FAILED,
-        });
-    });
+  #consumerStepped(entry: Entry, event: ConsumerEvent, newEpoch: boolean): void {
+    if (newEpoch) this.#countRebalance('consumer');
+    const group = entry.group as ConsumerGroup;
+    const limits = {
+      policy: this.settings['group.consumer.migration.policy'],
+      maxSize: this.settings['group.max.size'],
+    };
+    if (mayDowngrade(group, limits)) this.#downgrade(entry, group, event);
+    this.#dropIfUnused(entry);
   }
 
-  #schedule(entry: Entry): void {
-    const next = this.#stopped ? Infinity : nextDeadline(entry.group);
-    if (entry.timer !== undefined && entry.timerMs <= next && next !== Infinity) return;
-    entry.timer?.cancel();
-    entry.timer = undefined;
-    if (next === Infinity) return;
-    entry.timerMs = next;
-    entry.timer = this.#options.clock.setTimer(next - this.#now(), () => {
-      entry.timer = undefined;
-      this.#step(entry, { type: 'tick' });
-    });
+  #countRebalance(protocol: string): void {
+    const help = 'Generations and epochs begun by groups';
+    this.#options.metrics.count('floe_group_generations_total', help, { protocol });
   }
 
   /** A group that was never stored and holds nothing need not be kept: a refused first join leaves one. */
   #dropIfUnused({ group, offsets, commits }: Entry): void {
-    const unused = group.state === 'Empty' && group.generation === 0 && group.pending.size === 0;
-    if (unused && group.protocolType === '' && offsets.size === 0 && commits === 0)
+    if (offsets.size > 0 || commits > 0 || group.members.size > 0) return;
+    const unused =
+      group.kind === 'classic'
+        ? group.generation === 0 && group.pending.size === 0 && group.protocolType === ''
+        : group.epoch === 1 && group.assignmentEpoch === 0;
+    if (unused && this.#entries.get(group.groupId)?.group === group)
       this.#entries.delete(group.groupId);
-  }
-
-  async #storeOffsets(entry: Entry, offsets: readonly StoredOffset[]) {
-    entry.commits += 1;
-    const { groupId } = entry.group;
-    const result =
-      offsets.length === 0
-        ? { error: undefined, gone: [] }
-        : await this.#writer.write({ kind: 'offsets', groupId, offsets });
-    entry.commits -= 1;
-    if (result.error !== undefined) this.#warn(entry, result.error, 'could not store offsets');
-    else
-      for (const offset of offsets)
-        if (!result.gone.includes(offset.partitionId))
-          entry.offsets.set(offset.partitionId, offset);
-    this.#dropIfUnused(entry);
-    return result;
-  }
-
-  async #removeOffsets(
-    entry: Entry,
-    partitionIds: readonly number[],
-  ): Promise<FloeError | undefined> {
-    const seen = partitionIds.map((partitionId) => entry.offsets.get(partitionId));
-    const { groupId } = entry.group;
-    const { error } = await this.#writer.write({ kind: 'offsets-gone', groupId, partitionIds });
-    if (error !== undefined) return error;
-    // What was committed anew meanwhile came after the removal in the store too.
-    for (const [index, partitionId] of partitionIds.entries())
-      if (entry.offsets.get(partitionId) === seen[index]) entry.offsets.delete(partitionId);
-    return undefined;
   }
 
   /** Out of memory at once: whoever comes after starts a new group, whose writes follow the deletion. */
   #end(entry: Entry) {
-    this.#step(entry, { type: 'end' });
-    entry.timer?.cancel();
-    this.#entries.delete(entry.group.groupId);
-    return this.#writer.write({ kind: 'group-gone', groupId: entry.group.groupId });
+    const { groupId } = entry.group;
+    if (entry.group.kind === 'classic') this.#classic.step(entry, { type: 'end' });
+    else this.#consumer.end(entry);
+    this.#deadlines.set(groupId, Infinity);
+    this.#entries.delete(groupId);
+    return this.#writer.write({ kind: 'group-gone', groupId });
   }
 
   #forgetPartitions(partitionIds: readonly number[]): void {
@@ -419,19 +565,18 @@ export class GroupCoordinator implements Component {
     const due = expiredOffsets(group, offsets, {
       now: this.#options.clock.now(),
       retentionMs: this.settings['offsets.retention.minutes'] * 60_000,
-      topicOf: (partitionId) => this.#options.directory.byPartition(partitionId)?.topic.name,
+      topicOf: (partitionId) => this.#nameOf(partitionId)?.[0],
+      isSubscribed: (consumers, topic) => subscribesTo(consumers, topic, this.#topics),
+      isPending: (partitionId) => this.isPending(group.groupId, partitionId),
     });
-    const error = due.length === 0 ? undefined : await this.#removeOffsets(entry, due);
+    const error = due.length === 0 ? undefined : await this.#offsets.remove(entry, due);
     if (error !== undefined) this.#warn(entry, error, 'could not remove expired offsets');
-    const idle = group.state === 'Empty' && group.pending.size === 0 && entry.commits === 0;
-    if (idle && offsets.size === 0 && !this.#stopped) await this.#end(entry);
+    if (offsets.size === 0 && this.#isIdle(entry) && !this.#stopped) await this.#end(entry);
   }
 
-  #refuse(token: Token, errorCode: number): void {
-    const waiting = this.#waiting.get(token);
-    this.#waiting.delete(token);
-    if (waiting?.kind === 'join-reply') waiting.resolve(joinFailed(token, errorCode) as Reply);
-    else if (waiting?.kind === 'sync-reply') waiting.resolve(syncFailed(token, errorCode) as Reply);
+  #isIdle({ group, commits, saving }: Entry): boolean {
+    const pending = group.kind === 'classic' && group.pending.size > 0;
+    return isEmpty(group) && !pending && commits === 0 && saving === undefined;
   }
 
   #warn({ group }: Entry, error: FloeError, message: string): void {
@@ -444,14 +589,3 @@ export class GroupCoordinator implements Component {
 
 /** Kafka has no limit, but a group id is kept in memory and in the store for as long as its offsets are. */
 const MAX_GROUP_ID_LENGTH = 1_024;
-
-/** A store that fails is a coordinator that is not available: clients try again (L9). */
-const STORE_FAILED = ErrorCode.COORDINATOR_NOT_AVAILABLE;
-
-function failedJoin(errorCode: number, memberId: string): JoinReply {
-  return (joinFailed(0, errorCode, memberId) as Extract<Effect, { kind: 'join-reply' }>).reply;
-}
-
-function failedSync(errorCode: number): SyncReply {
-  return (syncFailed(0, errorCode) as Extract<Effect, { kind: 'sync-reply' }>).reply;
-}

@@ -11,12 +11,14 @@ import { describeGroupsHandler } from '../handlers/15-describe-groups.ts';
 import { listGroupsHandler } from '../handlers/16-list-groups.ts';
 import { deleteGroupsHandler } from '../handlers/42-delete-groups.ts';
 import { offsetDeleteHandler } from '../handlers/47-offset-delete.ts';
+import { consumerGroupHeartbeatHandler } from '../handlers/68-consumer-group-heartbeat.ts';
+import { consumerGroupDescribeHandler } from '../handlers/69-consumer-group-describe.ts';
 import type { GroupCoordinator } from './coordinator.ts';
 
 export { GroupCoordinator } from './coordinator.ts';
 export { groupSettings } from './settings.ts';
 
-/** All APIs of classic groups and offsets. */
+/** All APIs of groups, in both protocols, and of their offsets. */
 export function groupHandlers(groups: GroupCoordinator): readonly AnyHandler[] {
   return [
     offsetCommitHandler(groups),
@@ -30,5 +32,7 @@ export function groupHandlers(groups: GroupCoordinator): readonly AnyHandler[] {
     listGroupsHandler(groups),
     deleteGroupsHandler(groups),
     offsetDeleteHandler(groups),
+    consumerGroupHeartbeatHandler(groups),
+    consumerGroupDescribeHandler(groups),
   ];
 }

@@ -1,5 +1,7 @@
 // Settings of consumer groups, under Kafka's names where Kafka has them.
-import { int, long, type Values } from '../../base/settings.ts';
+import { int, list, long, oneOf, type Values } from '../../base/settings.ts';
+import { ASSIGNOR_NAMES } from './consumer/assignors.ts';
+import { MIGRATION_POLICIES } from './migration.ts';
 
 export const groupSettings = {
   'group.min.session.timeout.ms': int({
@@ -26,6 +28,55 @@ export const groupSettings = {
     default: 10_000,
     min: 1,
     doc: 'Members of one group. Kafka has no limit; every member costs memory and lengthens each rebalance.',
+  }),
+  'group.consumer.session.timeout.ms': int({
+    default: 45_000,
+    min: 1,
+    doc: 'How long a member of the consumer protocol may be silent; consumer.session.timeout.ms of a group overrides it.',
+  }),
+  'group.consumer.min.session.timeout.ms': int({
+    default: 45_000,
+    min: 1,
+    doc: 'Shortest consumer.session.timeout.ms that may be set for a group.',
+  }),
+  'group.consumer.max.session.timeout.ms': int({
+    default: 60_000,
+    min: 1,
+    doc: 'Longest consumer.session.timeout.ms that may be set for a group.',
+  }),
+  'group.consumer.heartbeat.interval.ms': int({
+    default: 5_000,
+    min: 1,
+    doc: 'How often members of the consumer protocol are told to report, hence how fast they learn of an assignment; consumer.heartbeat.interval.ms of a group overrides it.',
+  }),
+  'group.consumer.min.heartbeat.interval.ms': int({
+    default: 5_000,
+    min: 1,
+    doc: 'Shortest consumer.heartbeat.interval.ms that may be set for a group.',
+  }),
+  'group.consumer.max.heartbeat.interval.ms': int({
+    default: 15_000,
+    min: 1,
+    doc: 'Longest consumer.heartbeat.interval.ms that may be set for a group.',
+  }),
+  'group.consumer.max.size': int({
+    default: 10_000,
+    min: 1,
+    doc: 'Members of one group of the consumer protocol, as group.max.size for the classic one.',
+  }),
+  'group.consumer.assignors': list({
+    default: ['uniform', 'range'],
+    values: ASSIGNOR_NAMES,
+    doc: 'Assignors that members may ask for; the first serves those that ask for none.',
+  }),
+  'group.consumer.migration.policy': oneOf([...MIGRATION_POLICIES], {
+    default: 'bidirectional',
+    doc: 'Whether groups change their protocol while they have members: to the consumer protocol when its first member joins (upgrade), back to the classic one when its last member leaves (downgrade).',
+  }),
+  'group.coordinator.lease.ms': long({
+    default: 30_000,
+    min: 1_000,
+    doc: 'For how long the store’s word that this broker coordinates the groups is good. Past it, less a tenth, requests are refused with NOT_COORDINATOR until the store answers again.',
   }),
   'group.max.count': int({
     default: 100_000,

@@ -2,6 +2,7 @@
 // fsync. Not for: what the changes mean (coordinator.ts).
 import { FloeError } from '../../base/error.ts';
 import type { GroupChange, GroupsMetadata } from '../../metadata/groups.ts';
+import type { CoordinatorLease } from './lease.ts';
 
 interface Queued {
   readonly change: GroupChange;
@@ -20,11 +21,13 @@ const MAX_BATCH = 1_000;
 
 export class GroupWriter {
   readonly #metadata: GroupsMetadata;
+  readonly #lease: CoordinatorLease;
   readonly #queue: Queued[] = [];
   #running: Promise<void> | undefined;
 
-  constructor(metadata: GroupsMetadata) {
+  constructor(metadata: GroupsMetadata, lease: CoordinatorLease) {
     this.#metadata = metadata;
+    this.#lease = lease;
   }
 
   /** Resolves when the change is durable or has failed; never rejects. Changes land in order of calls. */
@@ -50,10 +53,13 @@ export class GroupWriter {
   async #writeBatch(batch: readonly Queued[]): Promise<void> {
     let result: WriteResult;
     try {
-      const gone = await this.#metadata.write(batch.map(({ change }) => change));
+      const changes = batch.map(({ change }) => change);
+      const gone = await this.#metadata.write(changes, this.#lease.lease);
       result = { error: undefined, gone };
     } catch (caught) {
-      result = { error: FloeError.from(caught), gone: [] };
+      const error = FloeError.from(caught);
+      if (error.code === 'conflict') this.#lease.lose();
+      result = { error, gone: [] };
     }
     for (const { resolve } of batch) resolve(result);
   }

@@ -1,6 +1,6 @@
 // OffsetCommit (8), versions 2–10: stores positions before it answers. From outside a group (generation −1) only
-// while the group has no members. v5 drops the retention time, v7 static members, v10 topic ids.
-// Not served: member epochs of KIP-848 groups (v9), which don't exist here.
+// while the group has no members. v5 drops the retention time, v7 static members, v9 member epochs (KIP-848), v10
+// topic ids.
 import { ErrorCode } from '../../protocol/errors.ts';
 import {
   type OffsetCommitRequest,
@@ -21,11 +21,12 @@ export function offsetCommitHandler(groups: GroupCoordinator): Handler<typeof of
         memberId: request.memberId,
         instanceId: request.groupInstanceId,
       };
-      const retentionMs = context.apiVersion <= 4 ? request.retentionTimeMs : -1;
+      const { apiVersion } = context;
+      const retentionMs = apiVersion <= 4 ? request.retentionTimeMs : -1;
       const committed =
         offsets.length === 0
           ? []
-          : await groups.commit(request.groupId, committer, { offsets, retentionMs });
+          : await groups.commit(request.groupId, committer, { offsets, retentionMs, apiVersion });
       // Codes come back in the order in which the partitions that exist were named.
       let next = 0;
       const code = (known: number) => {

@@ -1,5 +1,6 @@
 // OffsetFetch (9), versions 1–10: committed positions; −1 where there is none, also for unknown topics and groups.
-// v2 all topics, v7 require-stable (nothing is pending without transactions), v8 several groups, v10 topic ids.
+// v2 all topics, v7 require_stable (a partition with an offset staged in an open transaction is
+// UNSTABLE_OFFSET_COMMIT), v8 several groups, v9 member epochs (KIP-848), v10 topic ids.
 import type { StoredOffset } from '../../metadata/groups.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import { ZERO_UUID } from '../../protocol/fields.ts';
@@ -17,27 +18,42 @@ type PartitionReply = TopicReply['partitions'][number];
 type Offsets = ReadonlyMap<number, StoredOffset>;
 
 const NO_OFFSETS: Offsets = new Map();
+const UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT;
 
 export function offsetFetchHandler(groups: GroupCoordinator): Handler<typeof offsetFetchApi> {
-  const answer = (groupId: string, topics: AskedTopics, context: RequestContext) => {
-    const offsets = groups.view(groupId)?.offsets ?? NO_OFFSETS;
-    return topics === null
-      ? allTopics(offsets, context)
-      : topics.map((topic) => someOf(topic, offsets, context));
+  const answer = (asked: AskedGroup, requireStable: boolean, context: RequestContext) => {
+    const { groupId, topics } = asked;
+    const errorCode = groups.fetchFault(groupId, asked.memberId, asked.memberEpoch);
+    if (errorCode !== 0) {
+      context.countError(errorCode);
+      return { groupId, topics: [], errorCode };
+    }
+    const positions: Positions = {
+      offsets: groups.view(groupId)?.offsets ?? NO_OFFSETS,
+      isUnstable: (partitionId) => requireStable && groups.isPending(groupId, partitionId),
+    };
+    const replies =
+      topics === null
+        ? allTopics(positions, context)
+        : topics.map((topic) => someOf(topic, positions, context));
+    return { groupId, topics: replies, errorCode };
   };
   return {
     api: offsetFetchApi,
     versions: { min: 1, max: 10 },
     handle(request, context) {
+      const { requireStable } = request;
       if (context.apiVersion >= 8) {
-        const replies = request.groups.map(({ groupId, topics }) => ({
-          groupId,
-          topics: answer(groupId, topics, context),
-        }));
+        const replies = request.groups.map((group) => answer(group, requireStable, context));
         return { topics: [], groups: replies };
       }
       const topics = request.topics?.map((topic) => ({ ...topic, topicId: ZERO_UUID })) ?? null;
-      return { topics: answer(request.groupId, topics, context), groups: [] };
+      const { groupId } = request;
+      const asked = { groupId, topics, memberId: null, memberEpoch: -1 };
+      const reply = answer(asked, requireStable, context);
+      return context.apiVersion >= 2 || reply.errorCode === 0
+        ? { ...reply, groups: [] }
+        : { topics: refusedTopics(topics ?? [], reply.errorCode), groups: [] };
     },
     failed: (request, { code }) => ({
       topics: [],
@@ -47,24 +63,39 @@ export function offsetFetchHandler(groups: GroupCoordinator): Handler<typeof off
   };
 }
 
-type AskedTopics = OffsetFetchRequest['groups'][number]['topics'];
-type AskedTopic = NonNullable<AskedTopics>[number];
+type AskedGroup = OffsetFetchRequest['groups'][number];
+type AskedTopic = NonNullable<AskedGroup['topics']>[number];
+
+interface Positions {
+  readonly offsets: Offsets;
+  isUnstable(partitionId: number): boolean;
+}
+
+/** v1 has no error code for the whole. */
+function refusedTopics(topics: readonly AskedTopic[], errorCode: number): TopicReply[] {
+  return topics.map(({ name, topicId, partitionIndexes }) => ({
+    name,
+    topicId,
+    partitions: partitionIndexes.map((index) => position(index, undefined, errorCode)),
+  }));
+}
 
 function someOf(
   { name, topicId, partitionIndexes }: AskedTopic,
-  offsets: Offsets,
+  { offsets, isUnstable }: Positions,
   { services }: RequestContext,
 ): TopicReply {
   const { topic, errorCode } = topicOf(services.directory, name, topicId);
   const unknownId = errorCode === ErrorCode.UNKNOWN_TOPIC_ID;
   const partitions = partitionIndexes.map((partitionIndex): PartitionReply => {
-    const offset = offsets.get(topic?.partitions[partitionIndex] ?? -1);
-    return position(partitionIndex, offset, unknownId ? errorCode : 0);
+    const partitionId = topic?.partitions[partitionIndex] ?? -1;
+    if (isUnstable(partitionId)) return position(partitionIndex, undefined, UNSTABLE);
+    return position(partitionIndex, offsets.get(partitionId), unknownId ? errorCode : 0);
   });
   return { name, topicId, partitions };
 }
 
-function allTopics(offsets: Offsets, { services }: RequestContext): TopicReply[] {
+function allTopics({ offsets, isUnstable }: Positions, { services }: RequestContext): TopicReply[] {
   const byTopic = new Map<string, TopicReply & { partitions: PartitionReply[] }>();
   for (const offset of offsets.values()) {
     const found = services.directory.byPartition(offset.partitionId);
@@ -72,7 +103,10 @@ function allTopics(offsets: Offsets, { services }: RequestContext): TopicReply[]
     const { topicId, name } = found.topic;
     const reply = byTopic.get(topicId) ?? { name, topicId, partitions: [] };
     byTopic.set(topicId, reply);
-    reply.partitions.push(position(found.index, offset, 0));
+    const unstable = isUnstable(offset.partitionId);
+    reply.partitions.push(
+      unstable ? position(found.index, undefined, UNSTABLE) : position(found.index, offset, 0),
+    );
   }
   return [...byTopic.values()];
 }

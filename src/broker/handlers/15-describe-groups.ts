@@ -1,5 +1,6 @@
 // DescribeGroups (15), versions 0–6: members with metadata and assignment while the group is stable, else without.
-// An unknown group is "Dead"; v6 says GROUP_ID_NOT_FOUND as well. v3 authorized operations, v4 static members.
+// An unknown group is "Dead", and so is one of the consumer protocol, which ConsumerGroupDescribe describes; v6 says
+// GROUP_ID_NOT_FOUND as well. v3 authorized operations, v4 static members.
 import { ErrorCode } from '../../protocol/errors.ts';
 import {
   type DescribeGroupsReply,
@@ -24,10 +25,11 @@ export function describeGroupsHandler(groups: GroupCoordinator): Handler<typeof 
         const authorizedOperations = request.includeAuthorizedOperations
           ? context.access.operations('group', groupId)
           : NOT_ASKED;
-        const view = groups.view(groupId);
-        const group =
-          view === undefined ? unknown(groupId, context.apiVersion) : describe(view.group);
-        return { ...group, authorizedOperations };
+        const group = groups.view(groupId)?.group;
+        if (groups.fault !== 0) return { ...unknown(groupId, 0), errorCode: groups.fault };
+        const described =
+          group?.kind === 'classic' ? describe(group) : unknown(groupId, context.apiVersion);
+        return { ...described, authorizedOperations };
       });
       return { groups: described };
     },

@@ -1,10 +1,10 @@
 // ListGroups (16), versions 0–5: the groups of this coordinator. v4 filter by state, v5 by type; names of states and
-// types are compared without regard to case, unknown ones match nothing. All groups here are classic.
+// types are compared without regard to case, unknown ones match nothing.
 import { listGroupsApi } from '../../protocol/messages/16-list-groups.ts';
+import { CONSUMER_PROTOCOL } from '../groups/classic/subscription.ts';
 import type { GroupCoordinator } from '../groups/coordinator.ts';
+import { stateOf } from '../groups/entry.ts';
 import type { Handler } from '../handler.ts';
-
-const TYPE = 'classic';
 
 export function listGroupsHandler(groups: GroupCoordinator): Handler<typeof listGroupsApi> {
   return {
@@ -13,16 +13,20 @@ export function listGroupsHandler(groups: GroupCoordinator): Handler<typeof list
     handle({ statesFilter, typesFilter }) {
       const states = lowerCase(statesFilter);
       const types = lowerCase(typesFilter);
-      if (types.size > 0 && !types.has(TYPE)) return { errorCode: 0, groups: [] };
+      if (groups.fault !== 0) return { errorCode: groups.fault, groups: [] };
       const listed = groups
         .views()
-        .filter(({ group }) => states.size === 0 || states.has(group.state.toLowerCase()))
         .map(({ group }) => ({
           groupId: group.groupId,
-          protocolType: group.protocolType,
-          groupState: group.state,
-          groupType: TYPE,
-        }));
+          protocolType: group.kind === 'classic' ? group.protocolType : CONSUMER_PROTOCOL,
+          groupState: stateOf(group),
+          groupType: group.kind,
+        }))
+        .filter(
+          ({ groupState, groupType }) =>
+            (states.size === 0 || states.has(groupState.toLowerCase())) &&
+            (types.size === 0 || types.has(groupType)),
+        );
       return { errorCode: 0, groups: listed };
     },
     failed: (_request, { code }) => ({ errorCode: code, groups: [] }),

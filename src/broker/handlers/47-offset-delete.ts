@@ -29,10 +29,12 @@ export function offsetDeleteHandler(groups: GroupCoordinator): Handler<typeof of
 }
 
 function groupFault(groups: GroupCoordinator, groupId: string): number {
+  if (groups.fault !== 0) return groups.fault;
   const view = groups.view(groupId);
   if (view === undefined) return ErrorCode.GROUP_ID_NOT_FOUND;
-  const { members, protocolType } = view.group;
-  return members.size > 0 && protocolType !== CONSUMER_PROTOCOL ? ErrorCode.NON_EMPTY_GROUP : 0;
+  const { group } = view;
+  if (group.kind === 'consumer' || group.members.size === 0) return 0;
+  return group.protocolType === CONSUMER_PROTOCOL ? 0 : ErrorCode.NON_EMPTY_GROUP;
 }
 
 async function deleteOf(

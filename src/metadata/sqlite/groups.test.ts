@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { StoredGroup, StoredOffset } from '../groups.ts';
-import { openSqliteMetadata } from './index.ts';
+import type { GroupChange, StoredConsumerMember, StoredGroup, StoredOffset } from '../groups.ts';
+import { openSqliteMetadata, type SqliteMetadata } from './index.ts';
 
 const topic = {
   topicId: '11111111-1111-4111-8111-111111111111',
@@ -11,6 +11,7 @@ const topic = {
 };
 
 const group: StoredGroup = {
+  kind: 'classic',
   groupId: 'g',
   protocolType: 'consumer',
   generation: 3,
@@ -42,10 +43,15 @@ function offset(partitionId: number, value: number): StoredOffset {
   };
 }
 
+/** Writes as the holder of a lease taken for it. */
+async function write({ groups }: SqliteMetadata, changes: readonly GroupChange[]) {
+  return groups.write(changes, await groups.acquireLease());
+}
+
 test('groups and offsets come back as they were written', async () => {
   const metadata = openSqliteMetadata(':memory:');
   const [first, second] = (await metadata.topics.create(topic)).partitions as [number, number];
-  await metadata.groups.write([
+  await write(metadata, [
     { kind: 'group', group },
     { kind: 'offsets', groupId: 'g', offsets: [offset(first, 1), offset(second, 2)] },
     { kind: 'offsets', groupId: 'simple', offsets: [offset(first, 5)] },
@@ -56,6 +62,7 @@ test('groups and offsets come back as they were written', async () => {
     { group, offsets: [offset(first, 3)] },
     {
       group: {
+        kind: 'classic',
         groupId: 'simple',
         protocolType: '',
         generation: 0,
@@ -67,7 +74,7 @@ test('groups and offsets come back as they were written', async () => {
       offsets: [offset(first, 5)],
     },
   ]);
-  await metadata.groups.write([{ kind: 'group-gone', groupId: 'g' }]);
+  await write(metadata, [{ kind: 'group-gone', groupId: 'g' }]);
   expect((await metadata.groups.load()).map((row) => row.group.groupId)).toEqual(['simple']);
   metadata.close();
 });
@@ -75,12 +82,77 @@ test('groups and offsets come back as they were written', async () => {
 test('offsets end with their topic, and none lands after it', async () => {
   const metadata = openSqliteMetadata(':memory:');
   const [first] = (await metadata.topics.create(topic)).partitions as [number];
-  await metadata.groups.write([{ kind: 'offsets', groupId: 'g', offsets: [offset(first, 1)] }]);
+  await write(metadata, [{ kind: 'offsets', groupId: 'g', offsets: [offset(first, 1)] }]);
   await metadata.topics.delete(topic.topicId);
   expect((await metadata.groups.load())[0]?.offsets).toEqual([]);
-  const left = await metadata.groups.write([
+  const left = await write(metadata, [
     { kind: 'offsets', groupId: 'g', offsets: [offset(first, 2)] },
   ]);
   expect(left).toEqual([first]);
   metadata.close();
+});
+
+const consumer = (memberId: string, assigned: readonly number[]): StoredConsumerMember => ({
+  memberId,
+  instanceId: null,
+  rackId: 'r',
+  clientId: 'c',
+  clientHost: '/127.0.0.1',
+  rebalanceTimeoutMs: 60_000,
+  topicNames: ['orders'],
+  topicRegex: '',
+  assignor: 'range',
+  classic: {
+    sessionTimeoutMs: 10_000,
+    protocols: [{ name: 'range', metadata: new Uint8Array([0, 255]) }],
+  },
+  state: 'stable',
+  epoch: 2,
+  previousEpoch: 1,
+  assigned,
+  assignedSince: assigned.map(() => 2),
+  revoking: [],
+  target: assigned,
+});
+
+test('members of a consumer group change one by one, or all at once', async () => {
+  const metadata = openSqliteMetadata(':memory:');
+  const header = { kind: 'consumer', groupId: 'g', epoch: 2, assignmentEpoch: 2 } as const;
+  const change = (members: StoredConsumerMember[], gone: string[] = [], whole = false) =>
+    ({
+      kind: 'consumer-group',
+      group: { ...header, stateSinceMs: 3, members },
+      whole,
+      gone,
+    }) as const;
+  const stored = async () => {
+    const [first] = await metadata.groups.load();
+    return first?.group;
+  };
+  await write(metadata, [change([consumer('a', [1]), consumer('b', [2])])]);
+  await write(metadata, [change([consumer('b', [3])], ['a'])]);
+  expect(await stored()).toEqual({ ...header, stateSinceMs: 3, members: [consumer('b', [3])] });
+  await write(metadata, [change([consumer('c', [])], [], true)]);
+  expect(await stored()).toMatchObject({ members: [{ memberId: 'c' }] });
+  await write(metadata, [{ kind: 'group', group }]);
+  expect(await stored()).toEqual(group);
+  await write(metadata, [change([])]);
+  expect(await stored()).toMatchObject({ kind: 'consumer', members: [] });
+  metadata.close();
+});
+
+test('only the holder of the lease writes', async () => {
+  const { groups } = openSqliteMetadata(':memory:');
+  const former = await groups.acquireLease();
+  const present = await groups.acquireLease();
+  expect([await groups.holdsLease(former), await groups.holdsLease(present)]).toEqual([
+    false,
+    true,
+  ]);
+  await expect(groups.write([{ kind: 'group', group }], former)).rejects.toMatchObject({
+    code: 'conflict',
+  });
+  expect(await groups.load()).toEqual([]);
+  await groups.write([{ kind: 'group', group }], present);
+  expect(await groups.load()).toHaveLength(1);
 });

@@ -1,13 +1,22 @@
 // Consumer groups on SQLite. See metadata/groups.ts for the contract.
 // Offsets hang on their partition by a foreign key, so deleting a topic deletes them in the same transaction.
+import { FloeError } from '../../base/error.ts';
 import type {
   GroupChange,
+  GroupsLease,
   GroupsMetadata,
+  LoadedGroup,
+  StoredConsumerGroup,
   StoredGroup,
-  StoredMember,
   StoredOffset,
 } from '../groups.ts';
 import type { Database, Migration } from './database.ts';
+import {
+  decodeConsumerMember,
+  decodeMembers,
+  encodeConsumerMember,
+  encodeMembers,
+} from './group-members.ts';
 
 /** After the topics' migrations: offsets refer to partitions. */
 export const groupsMigrations: readonly Migration[] = [
@@ -26,6 +35,19 @@ export const groupsMigrations: readonly Migration[] = [
         PRIMARY KEY (group_key, partition_id)) STRICT, WITHOUT ROWID;
       CREATE INDEX group_offsets_partition ON group_offsets (partition_id);`,
   },
+  {
+    // Consumer groups (KIP-848): `generation` is their epoch, members have rows of their own, as they change singly.
+    name: 'groups-2',
+    sql: `
+      ALTER TABLE groups ADD COLUMN kind TEXT NOT NULL DEFAULT 'classic';
+      ALTER TABLE groups ADD COLUMN assignment_epoch INTEGER NOT NULL DEFAULT 0;
+      CREATE TABLE group_members (
+        group_key INTEGER NOT NULL REFERENCES groups ON DELETE CASCADE,
+        member_id TEXT NOT NULL, member TEXT NOT NULL,
+        PRIMARY KEY (group_key, member_id)) STRICT, WITHOUT ROWID;
+      CREATE TABLE group_lease (only INTEGER PRIMARY KEY CHECK (only = 1), epoch INTEGER NOT NULL) STRICT;
+      INSERT INTO group_lease VALUES (1, 0);`,
+  },
 ];
 
 interface GroupRecord {
@@ -37,6 +59,8 @@ interface GroupRecord {
   leader_id: string | null;
   members: string;
   state_since_ms: number;
+  kind: 'classic' | 'consumer';
+  assignment_epoch: number;
 }
 interface OffsetRecord {
   group_key: number;
@@ -47,6 +71,11 @@ interface OffsetRecord {
   commit_ms: number;
   expire_ms: number;
 }
+interface MemberRecord {
+  group_key: number;
+  member_id: string;
+  member: string;
+}
 
 export class SqliteGroups implements GroupsMetadata {
   readonly #db: Database;
@@ -55,29 +84,54 @@ export class SqliteGroups implements GroupsMetadata {
     this.#db = db;
   }
 
-  async load() {
+  async acquireLease(): Promise<GroupsLease> {
+    const row = this.#db
+      .prepare('UPDATE group_lease SET epoch = epoch + 1 RETURNING epoch')
+      .get() as { epoch: number };
+    return { epoch: row.epoch };
+  }
+
+  async holdsLease({ epoch }: GroupsLease): Promise<boolean> {
+    return this.#leaseEpoch() === epoch;
+  }
+
+  #leaseEpoch(): number {
+    return (this.#db.prepare('SELECT epoch FROM group_lease').get() as { epoch: number }).epoch;
+  }
+
+  async load(): Promise<readonly LoadedGroup[]> {
     return this.#db.transaction(() => {
-      const offsets = new Map<number, StoredOffset[]>();
-      const rows = this.#db
-        .prepare('SELECT * FROM group_offsets ORDER BY group_key, partition_id')
-        .all() as unknown as OffsetRecord[];
-      for (const row of rows) {
-        const list = offsets.get(row.group_key);
-        if (list === undefined) offsets.set(row.group_key, [toOffset(row)]);
-        else list.push(toOffset(row));
-      }
+      const offsets = byGroup(
+        this.#db
+          .prepare('SELECT * FROM group_offsets ORDER BY group_key, partition_id')
+          .all() as unknown as OffsetRecord[],
+      );
+      const members = byGroup(
+        this.#db
+          .prepare('SELECT * FROM group_members ORDER BY group_key, member_id')
+          .all() as unknown as MemberRecord[],
+      );
       const groups = this.#db
         .prepare('SELECT * FROM groups ORDER BY group_id')
         .all() as unknown as GroupRecord[];
       return groups.map((row) => ({
-        group: toGroup(row),
-        offsets: offsets.get(row.group_key) ?? [],
+        group:
+          row.kind === 'classic'
+            ? toGroup(row)
+            : toConsumerGroup(row, members.get(row.group_key) ?? []),
+        offsets: (offsets.get(row.group_key) ?? []).map(toOffset),
       }));
     });
   }
 
-  async write(changes: readonly GroupChange[]): Promise<readonly number[]> {
+  async write(changes: readonly GroupChange[], lease: GroupsLease): Promise<readonly number[]> {
     return this.#db.transaction(() => {
+      const now = this.#leaseEpoch();
+      if (now !== lease.epoch)
+        throw new FloeError(
+          'conflict',
+          `groups are coordinated by the holder of lease ${now}, no longer of ${lease.epoch}`,
+        );
       const left: number[] = [];
       for (const change of changes) this.#apply(change, left);
       return left;
@@ -89,8 +143,11 @@ export class SqliteGroups implements GroupsMetadata {
       case 'group':
         this.#writeGroup(change.group);
         break;
+      case 'consumer-group':
+        this.#writeConsumerGroup(change);
+        break;
       case 'offsets':
-        this.#writeOffsets(change.groupId, change.offsets, left);
+        left.push(...writeGroupOffsets(this.#db, change.groupId, change.offsets));
         break;
       case 'offsets-gone':
         for (const partitionId of change.partitionIds) {
@@ -109,54 +166,134 @@ export class SqliteGroups implements GroupsMetadata {
   }
 
   #writeGroup(group: StoredGroup): void {
-    this.#db
-      .prepare(
-        `INSERT INTO groups (group_id, protocol_type, generation, protocol, leader_id, members, state_since_ms)
-         VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (group_id) DO UPDATE SET
-           protocol_type = excluded.protocol_type, generation = excluded.generation, protocol = excluded.protocol,
-           leader_id = excluded.leader_id, members = excluded.members, state_since_ms = excluded.state_since_ms`,
-      )
-      .run(
-        group.groupId,
-        group.protocolType,
-        group.generation,
-        group.protocol,
-        group.leaderId,
-        encodeMembers(group.members),
-        group.stateSinceMs,
-      );
+    const key = this.#writeHeader({
+      groupId: group.groupId,
+      kind: 'classic',
+      protocolType: group.protocolType,
+      generation: group.generation,
+      assignmentEpoch: 0,
+      protocol: group.protocol,
+      leaderId: group.leaderId,
+      members: encodeMembers(group.members),
+      stateSinceMs: group.stateSinceMs,
+    });
+    this.#db.prepare('DELETE FROM group_members WHERE group_key = ?').run(key);
   }
 
-  #writeOffsets(groupId: string, offsets: readonly StoredOffset[], left: number[]): void {
-    this.#db
-      .prepare(
-        `INSERT INTO groups (group_id, protocol_type, generation, protocol, leader_id, members, state_since_ms)
-         VALUES (?, '', 0, NULL, NULL, '[]', ?) ON CONFLICT DO NOTHING`,
-      )
-      .run(groupId, offsets[0]?.commitMs ?? 0);
-    const key = this.#db.prepare('SELECT group_key FROM groups WHERE group_id = ?').get(groupId)![
-      'group_key'
-    ]!;
-    const insert = this.#db.prepare(
-      `INSERT INTO group_offsets
-       SELECT ?1, partition_id, ?3, ?4, ?5, ?6, ?7 FROM partitions WHERE partition_id = ?2
-       ON CONFLICT DO UPDATE SET committed_offset = excluded.committed_offset,
-         leader_epoch = excluded.leader_epoch, metadata = excluded.metadata, commit_ms = excluded.commit_ms,
-         expire_ms = excluded.expire_ms`,
+  #writeConsumerGroup({
+    group,
+    whole,
+    gone,
+  }: Extract<GroupChange, { kind: 'consumer-group' }>): void {
+    const key = this.#writeHeader({
+      groupId: group.groupId,
+      kind: 'consumer',
+      protocolType: 'consumer',
+      generation: group.epoch,
+      assignmentEpoch: group.assignmentEpoch,
+      protocol: null,
+      leaderId: null,
+      members: '[]',
+      stateSinceMs: group.stateSinceMs,
+    });
+    if (whole) this.#db.prepare('DELETE FROM group_members WHERE group_key = ?').run(key);
+    const remove = this.#db.prepare(
+      'DELETE FROM group_members WHERE group_key = ? AND member_id = ?',
     );
-    for (const row of offsets) {
-      const { changes } = insert.run(
-        key,
-        row.partitionId,
-        row.offset,
-        row.leaderEpoch,
-        row.metadata,
-        row.commitMs,
-        row.expireMs,
-      );
-      if (changes === 0) left.push(row.partitionId);
-    }
+    for (const memberId of gone) remove.run(key, memberId);
+    const upsert = this.#db.prepare(
+      `INSERT INTO group_members VALUES (?, ?, ?)
+       ON CONFLICT DO UPDATE SET member = excluded.member`,
+    );
+    for (const member of group.members)
+      upsert.run(key, member.memberId, encodeConsumerMember(member));
   }
+
+  #writeHeader(row: Header): number {
+    const { group_key: key } = this.#db
+      .prepare(
+        `INSERT INTO groups (group_id, kind, protocol_type, generation, assignment_epoch, protocol, leader_id,
+           members, state_since_ms)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (group_id) DO UPDATE SET
+           kind = excluded.kind, protocol_type = excluded.protocol_type, generation = excluded.generation,
+           assignment_epoch = excluded.assignment_epoch, protocol = excluded.protocol,
+           leader_id = excluded.leader_id, members = excluded.members, state_since_ms = excluded.state_since_ms
+         RETURNING group_key`,
+      )
+      .get(
+        row.groupId,
+        row.kind,
+        row.protocolType,
+        row.generation,
+        row.assignmentEpoch,
+        row.protocol,
+        row.leaderId,
+        row.members,
+        row.stateSinceMs,
+      ) as { group_key: number };
+    return key;
+  }
+}
+
+interface Header {
+  readonly groupId: string;
+  readonly kind: GroupRecord['kind'];
+  readonly protocolType: string;
+  readonly generation: number;
+  readonly assignmentEpoch: number;
+  readonly protocol: string | null;
+  readonly leaderId: string | null;
+  readonly members: string;
+  readonly stateSinceMs: number;
+}
+
+/**
+ * Writes committed positions, for whoever is in a transaction of its own: EndTxn applies staged offsets so.
+ * @returns partition ids that were left out because their topic is deleted.
+ */
+export function writeGroupOffsets(
+  db: Database,
+  groupId: string,
+  offsets: readonly StoredOffset[],
+): readonly number[] {
+  db.prepare(
+    `INSERT INTO groups (group_id, protocol_type, generation, protocol, leader_id, members, state_since_ms)
+     VALUES (?, '', 0, NULL, NULL, '[]', ?) ON CONFLICT DO NOTHING`,
+  ).run(groupId, offsets[0]?.commitMs ?? 0);
+  const key = db.prepare('SELECT group_key FROM groups WHERE group_id = ?').get(groupId)![
+    'group_key'
+  ]!;
+  const insert = db.prepare(
+    `INSERT INTO group_offsets
+     SELECT ?1, partition_id, ?3, ?4, ?5, ?6, ?7 FROM partitions WHERE partition_id = ?2
+     ON CONFLICT DO UPDATE SET committed_offset = excluded.committed_offset,
+       leader_epoch = excluded.leader_epoch, metadata = excluded.metadata, commit_ms = excluded.commit_ms,
+       expire_ms = excluded.expire_ms`,
+  );
+  const left: number[] = [];
+  for (const row of offsets) {
+    const { changes } = insert.run(
+      key,
+      row.partitionId,
+      row.offset,
+      row.leaderEpoch,
+      row.metadata,
+      row.commitMs,
+      row.expireMs,
+    );
+    if (changes === 0) left.push(row.partitionId);
+  }
+  return left;
+}
+
+function byGroup<Row extends { group_key: number }>(rows: readonly Row[]): Map<number, Row[]> {
+  const groups = new Map<number, Row[]>();
+  for (const row of rows) {
+    const list = groups.get(row.group_key);
+    if (list === undefined) groups.set(row.group_key, [row]);
+    else list.push(row);
+  }
+  return groups;
 }
 
 const toOffset = (row: OffsetRecord): StoredOffset => ({
@@ -169,6 +306,7 @@ const toOffset = (row: OffsetRecord): StoredOffset => ({
 });
 
 const toGroup = (row: GroupRecord): StoredGroup => ({
+  kind: 'classic',
   groupId: row.group_id,
   protocolType: row.protocol_type,
   generation: row.generation,
@@ -178,34 +316,14 @@ const toGroup = (row: GroupRecord): StoredGroup => ({
   stateSinceMs: row.state_since_ms,
 });
 
-interface MemberJson extends Omit<StoredMember, 'protocols' | 'assignment'> {
-  readonly protocols: readonly { readonly name: string; readonly metadata: string }[];
-  readonly assignment: string;
-}
-
-/** JSON with the bytes as base64: written once per rebalance, so its size and speed don't matter. */
-function encodeMembers(members: readonly StoredMember[]): string {
-  const rows = members.map(
-    (member): MemberJson => ({
-      ...member,
-      protocols: member.protocols.map(({ name, metadata }) => ({
-        name,
-        metadata: base64(metadata),
-      })),
-      assignment: base64(member.assignment),
-    }),
-  );
-  return JSON.stringify(rows);
-}
-
-function decodeMembers(text: string): StoredMember[] {
-  return (JSON.parse(text) as MemberJson[]).map((member) => ({
-    ...member,
-    protocols: member.protocols.map(({ name, metadata }) => ({ name, metadata: bytes(metadata) })),
-    assignment: bytes(member.assignment),
-  }));
-}
-
-const base64 = (from: Uint8Array) =>
-  Buffer.from(from.buffer, from.byteOffset, from.byteLength).toString('base64');
-const bytes = (text: string) => new Uint8Array(Buffer.from(text, 'base64'));
+const toConsumerGroup = (
+  row: GroupRecord,
+  members: readonly MemberRecord[],
+): StoredConsumerGroup => ({
+  kind: 'consumer',
+  groupId: row.group_id,
+  epoch: row.generation,
+  assignmentEpoch: row.assignment_epoch,
+  stateSinceMs: row.state_since_ms,
+  members: members.map(({ member }) => decodeConsumerMember(member)),
+});

@@ -55,6 +55,7 @@ type JoinPhase =
     };
 
 export interface Group {
+  readonly kind: 'classic';
   readonly groupId: string;
   state: GroupState;
   stateSinceMs: number;
@@ -81,6 +82,7 @@ export interface Group {
 
 export function newGroup(groupId: string, now: number): Group {
   return {
+    kind: 'classic',
     groupId,
     state: 'Empty',
     stateSinceMs: now,
@@ -125,6 +127,7 @@ export function restoreGroup(stored: StoredGroup, now: number): Group {
 /** What is stored of the group now. */
 export function snapshotGroup(group: Group): StoredGroup {
   return {
+    kind: 'classic',
     groupId: group.groupId,
     protocolType: group.protocolType,
     generation: group.generation,

@@ -1,5 +1,10 @@
 // Which assignment protocol a group uses: what all members support, chosen by vote.
-import type { Group, Protocol } from './group.ts';
+import type { Group, Member, Protocol } from './group.ts';
+
+/** What a vote needs of a group. */
+type Voters = { readonly leaderId: string | null } & {
+  readonly members: ReadonlyMap<string, Pick<Member, 'protocols'>>;
+};
 
 /** True when a member with these protocols may be in the group: same type, one protocol that all support. */
 export function supportsProtocols(
@@ -14,7 +19,7 @@ export function supportsProtocols(
 }
 
 /** Each member votes for the first of its protocols that all support; ties go to the leader's order. */
-export function selectProtocol(group: Group): string {
+export function selectProtocol(group: Voters): string {
   const candidates = commonProtocols(group);
   const votes = new Map<string, number>();
   const leader = group.members.get(group.leaderId ?? '');
@@ -46,7 +51,7 @@ export function sameProtocols(a: readonly Protocol[], b: readonly Protocol[]): b
 
 const EMPTY = new Uint8Array(0);
 
-function commonProtocols(group: Group): ReadonlySet<string> {
+function commonProtocols(group: Voters): ReadonlySet<string> {
   let common: Set<string> | undefined;
   for (const { protocols } of group.members.values()) {
     const names = new Set(protocols.map(({ name }) => name));

@@ -13,8 +13,13 @@ import {
   onTick,
   type TickEvent,
 } from './membership.ts';
-import type { StepContext } from './rebalance.ts';
+import { prepareRebalance, type StepContext } from './rebalance.ts';
 import { onPersisted, onSync, type PersistedEvent, type SyncEvent } from './sync.ts';
+
+/** All are to join anew; sent to a group that has just been a consumer group. */
+interface RebalanceEvent {
+  readonly type: 'rebalance';
+}
 
 /** The group was deleted or has expired: only ever sent to an empty one. */
 interface EndEvent {
@@ -28,6 +33,7 @@ export type GroupEvent =
   | LeaveEvent
   | PersistedEvent
   | TickEvent
+  | RebalanceEvent
   | EndEvent;
 
 const E = 'Empty';
@@ -45,6 +51,7 @@ export const TRANSITIONS: Record<GroupState, Record<GroupEvent['type'], readonly
     leave: [E],
     persisted: [E],
     tick: [E],
+    rebalance: [],
     end: [D],
   },
   PreparingRebalance: {
@@ -54,6 +61,7 @@ export const TRANSITIONS: Record<GroupState, Record<GroupEvent['type'], readonly
     leave: [P, C, E],
     persisted: [P],
     tick: [P, C, E],
+    rebalance: [],
     end: [],
   },
   CompletingRebalance: {
@@ -63,6 +71,7 @@ export const TRANSITIONS: Record<GroupState, Record<GroupEvent['type'], readonly
     leave: [C, P, E],
     persisted: [C, S, P, E],
     tick: [C, P, E],
+    rebalance: [],
     end: [],
   },
   Stable: {
@@ -72,9 +81,19 @@ export const TRANSITIONS: Record<GroupState, Record<GroupEvent['type'], readonly
     leave: [S, P, E],
     persisted: [S],
     tick: [S, P, E],
+    rebalance: [P],
     end: [],
   },
-  Dead: { join: [D], sync: [D], heartbeat: [D], leave: [D], persisted: [D], tick: [D], end: [D] },
+  Dead: {
+    join: [D],
+    sync: [D],
+    heartbeat: [D],
+    leave: [D],
+    persisted: [D],
+    tick: [D],
+    rebalance: [],
+    end: [D],
+  },
 };
 
 /** Changes `group` by one event at time `now` (milliseconds) and says what to do about it, in order. */
@@ -113,6 +132,9 @@ function dispatch(group: Group, event: GroupEvent, context: StepContext): void {
       break;
     case 'tick':
       onTick(group, context);
+      break;
+    case 'rebalance':
+      prepareRebalance(group, context);
       break;
     case 'end':
       enter(group, 'Dead', context.now);
