@@ -129,6 +129,12 @@ export class BrokerConfig {
     return format(name, this.#values[name]);
   }
 
+  /** The value in force of any setting, those of other parts included, as text; undefined for an unknown name. */
+  text(name: string): string | undefined {
+    if (Object.hasOwn(brokerSettings, name)) return this.formatted(name as Name);
+    return this.others.find((other) => other.name === name)?.value;
+  }
+
   /** Called after each change. */
   onChange(listener: () => void): void {
     this.#listeners.add(listener);

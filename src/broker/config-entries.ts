@@ -1,6 +1,15 @@
 // Configs as DescribeConfigs and CreateTopics show them: value, source, type, documentation, synonyms.
 import type { Setting } from '../base/settings.ts';
-import { type BrokerConfig, CONFIG_SOURCE, type ConfigLayer, DYNAMIC } from './broker-config.ts';
+import type { ResourceKind } from '../metadata/resource-configs.ts';
+import {
+  type BrokerConfig,
+  baseOfListenerSetting,
+  CONFIG_SOURCE,
+  type ConfigLayer,
+  DYNAMIC,
+} from './broker-config.ts';
+import { ROOT_LOGGER } from './logger-levels.ts';
+import { RESOURCE_DEFINITIONS } from './resource-definitions.ts';
 import type { BrokerServices } from './services.ts';
 import { type BrokerSettings, brokerSettings } from './settings.ts';
 import { BROKER_SYNONYMS } from './topic-settings.ts';
@@ -33,6 +42,9 @@ const CONFIG_TYPE: Readonly<Record<Setting<unknown>['type'], number>> = {
   list: 7,
   password: 9,
 };
+
+/** Kafka gives levels of loggers no type. */
+const UNKNOWN_TYPE = 0;
 
 /** Every config of a topic that sets `config`, or those of `names`. Unknown names are left out, as in Kafka. */
 export function describeTopicConfigs(
@@ -95,6 +107,12 @@ export function describeBrokerConfigs(
     const setting = brokerSettings[name] as Setting<unknown>;
     entries.push(entry({ name, setting, synonyms, readOnly: !DYNAMIC.has(name) }));
   }
+  for (const [name, layers] of config.listenerLayers()) {
+    if (wanted !== undefined && !wanted.has(name)) continue;
+    const setting = brokerSettings[baseOfListenerSetting(name)!] as Setting<unknown>;
+    const synonyms = layers.map((layer) => ({ name, ...layer }));
+    entries.push(entry({ name, setting, synonyms, readOnly: false }));
+  }
   for (const { name, setting, value } of config.others) {
     if (wanted !== undefined && !wanted.has(name)) continue;
     const source = value === setting.format(setting.default) ? 'default' : 'staticBroker';
@@ -104,16 +122,64 @@ export function describeBrokerConfigs(
   return entries;
 }
 
-/** What AlterConfigs set for the cluster as a whole. */
-export function describeClusterDefaults(config: BrokerConfig): ConfigEntry[] {
-  return Object.entries(config.overrides('')).map(([name, value]) =>
-    entry({
-      name,
-      setting: brokerSettings[name as keyof BrokerSettings] as Setting<unknown>,
-      synonyms: [{ name, value, source: CONFIG_SOURCE.dynamicDefault }],
+/** What AlterConfigs set for the cluster as a whole, or those of `names`. */
+export function describeClusterDefaults(
+  config: BrokerConfig,
+  names?: readonly string[] | null,
+): ConfigEntry[] {
+  return Object.entries(config.overrides(''))
+    .filter(([name]) => names?.includes(name) ?? true)
+    .map(([name, value]) => {
+      const known = (baseOfListenerSetting(name) ?? name) as keyof BrokerSettings;
+      const setting = brokerSettings[known] as Setting<unknown>;
+      const synonyms = [{ name, value, source: CONFIG_SOURCE.dynamicDefault }];
+      return entry({ name, setting, synonyms, readOnly: false });
+    });
+}
+
+/** Every config of a group or client metrics subscription, or those of `names`; what isn't set has its default. */
+export function describeResource(
+  { resourceConfigs, config }: BrokerServices,
+  { kind, name: resource }: { readonly kind: ResourceKind; readonly name: string },
+  names?: readonly string[] | null,
+): ConfigEntry[] {
+  const { settings, source, synonyms: defaults } = RESOURCE_DEFINITIONS[kind];
+  const own = resourceConfigs.of(kind, resource) ?? {};
+  return Object.entries(settings)
+    .filter(([name]) => names?.includes(name) ?? true)
+    .map(([name, setting]) => {
+      const synonyms: ConfigSynonym[] = [];
+      if (own[name] !== undefined) synonyms.push({ name, value: own[name], source });
+      const synonym = defaults[name];
+      const value = (synonym && config.text(synonym)) ?? setting.format(setting.default);
+      const isDefault = value === setting.format(setting.default);
+      synonyms.push({
+        name: synonym ?? name,
+        value,
+        source: isDefault ? CONFIG_SOURCE.default : CONFIG_SOURCE.staticBroker,
+      });
+      return entry({ name, setting, synonyms, readOnly: false });
+    });
+}
+
+/** The levels of the broker's loggers. */
+export function describeLoggers(
+  { loggers }: BrokerServices,
+  names?: readonly string[] | null,
+): ConfigEntry[] {
+  if (names != null && !names.includes(ROOT_LOGGER)) return [];
+  return [
+    {
+      name: ROOT_LOGGER,
+      value: loggers.shown,
       readOnly: false,
-    }),
-  );
+      configSource: CONFIG_SOURCE.dynamicLogger,
+      isSensitive: false,
+      synonyms: [],
+      configType: UNKNOWN_TYPE,
+      documentation: 'What is logged; back at log.level after a restart.',
+    },
+  ];
 }
 
 function entry(options: {

@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts';
 import { FloeError } from '../base/error.ts';
 import type { Component } from '../base/lifecycle.ts';
-import type { Logger } from '../base/log.ts';
+import type { LevelControl, Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { IdSource, Prng } from '../base/prng.ts';
 import type { Metadata } from '../metadata/metadata.ts';
@@ -19,7 +19,9 @@ import { type GroupCoordinator, groupHandlers } from './groups/index.ts';
 import type { AnyHandler } from './handler.ts';
 import { HANDLERS } from './handlers/table.ts';
 import { ClientQuotas, ConnectionLimits } from './quotas/index.ts';
+import { LoggerLevels } from './logger-levels.ts';
 import { RequestStats } from './request-stats.ts';
+import { ResourceConfigs } from './resource-configs.ts';
 import { Router } from './router.ts';
 import { type BoundListener, KafkaServer, type ListenerOptions } from './server.ts';
 import type { BrokerServices, Endpoint } from './services.ts';
@@ -32,6 +34,7 @@ export type { AnyHandler, Handler } from './handler.ts';
 export type { BoundListener, ListenerOptions } from './server.ts';
 export { type BrokerSettings, brokerSettings, defaultRetentionMs } from './settings.ts';
 export type { TopicConfigChange, TopicConfigExtension, TopicConfigs } from './topic-configs.ts';
+export { ResourceConfigs } from './resource-configs.ts';
 export { topicSettings } from './topic-settings.ts';
 
 export interface BrokerOptions {
@@ -44,6 +47,10 @@ export interface BrokerOptions {
   readonly nodeId: number;
   /** Where the log lies, as DescribeLogDirs shows it. */
   readonly logDirectory: string;
+  /** What is logged, for the BROKER_LOGGER resource; unless given, nothing can be changed. */
+  readonly logControl?: LevelControl;
+  /** Configs of groups and client metrics; unless given, loaded from the metadata. */
+  readonly resourceConfigs?: ResourceConfigs;
   /** Further topic configs, e.g. table.topic.*. */
   readonly topicConfigExtensions?: readonly TopicConfigExtension[];
   /** Settings of other parts that DescribeConfigs shows. */
@@ -157,6 +164,9 @@ async function buildServices(
       logDirectory,
       endpoint: (listener) => endpoints.get(listener)!,
     },
+    resourceConfigs:
+      options.resourceConfigs ?? (await ResourceConfigs.load(metadata.resourceConfigs)),
+    loggers: new LoggerLevels(options.logControl ?? { level: 'silent' }),
     quotas: await ClientQuotas.load({
       metadata: metadata.quotas,
       settings,

@@ -11,6 +11,8 @@ import type { BrokerConfig } from './broker-config.ts';
 import type { FetchSessions } from './fetch-sessions.ts';
 import type { WaitCount } from './fetch-wait.ts';
 import type { ClientQuotas } from './quotas/index.ts';
+import type { LoggerLevels } from './logger-levels.ts';
+import type { ResourceConfigs } from './resource-configs.ts';
 import type { Router } from './router.ts';
 import type { TopicConfigs } from './topic-configs.ts';
 import type { TransactionCoordinator } from './transactions/coordinator.ts';
@@ -40,6 +42,8 @@ export interface BrokerServices {
   readonly cluster: ClusterView;
   readonly authorizer: Authorizer;
   readonly quotas: ClientQuotas;
+  readonly resourceConfigs: ResourceConfigs;
+  readonly loggers: LoggerLevels;
   /** Undefined where transactions aren't served: transactional ids and batches are refused. */
   readonly transactions: TransactionCoordinator | undefined;
   readonly fetchSessions: FetchSessions;

@@ -6,7 +6,7 @@ import { type FastifyInstance, fastify } from 'fastify';
 import { systemClock } from '../base/clock.ts';
 import { FloeError } from '../base/error.ts';
 import { Lifecycle } from '../base/lifecycle.ts';
-import { createLogger, type Logger } from '../base/log.ts';
+import { createLogger, type LeveledLogger } from '../base/log.ts';
 import { PrometheusMetrics } from '../base/metrics.ts';
 import { systemIds, systemPrng } from '../base/prng.ts';
 import { resolveSettings, type Settings, type Values } from '../base/settings.ts';
@@ -57,7 +57,7 @@ type ServerSettings = Values<typeof serverSettings>;
 interface Node {
   readonly options: ServeOptions;
   readonly settings: ServerSettings;
-  readonly logger: Logger;
+  readonly logger: LeveledLogger;
   readonly metrics: PrometheusMetrics;
   readonly lifecycle: Lifecycle;
   readonly clock: typeof systemClock;
@@ -188,6 +188,7 @@ async function startKafka(node: Node, { opened, store, schemas }: Parts): Promis
         metadata,
         clusterId,
         nodeId: settings['node.id'],
+        logControl: node.logger.control,
         logDirectory: store.uri,
         topicConfigExtensions: [tableTopicConfigs({ directory, schemas })],
         otherSettings: otherSettings(settings),

@@ -1,6 +1,6 @@
-// DescribeConfigs (32), versions 1–4: configs of topics and of this broker ('' = what AlterConfigs set for all
-// brokers). v1 sources and synonyms (KIP-226), v3 types and documentation (KIP-569).
-// Other resources (broker loggers, client metrics, groups) have no configs here: an empty list.
+// DescribeConfigs (32), versions 1–4: configs of topics, of this broker ('' = what AlterConfigs set for all brokers), of
+// its loggers, of groups and of client metrics subscriptions; those two need not exist: then all is default.
+// v1 sources and synonyms (KIP-226), v3 types and documentation (KIP-569).
 import { ErrorCode } from '../../protocol/errors.ts';
 import {
   type DescribeConfigsReply,
@@ -11,10 +11,19 @@ import {
   type ConfigEntry,
   describeBrokerConfigs,
   describeClusterDefaults,
+  describeLoggers,
+  describeResource,
   describeTopicConfigs,
 } from '../config-entries.ts';
-import { RESOURCE } from '../config-resources.ts';
+import {
+  accessFault,
+  RESOURCE,
+  RESOURCE_KINDS,
+  type ResourceFault,
+  resourceFault,
+} from '../config-resources.ts';
 import type { Handler, RequestContext } from '../handler.ts';
+import type { BrokerServices } from '../services.ts';
 import { topicNameFault } from '../topic-lookup.ts';
 
 type Result = DescribeConfigsReply['results'][number];
@@ -44,34 +53,34 @@ export const describeConfigsHandler: Handler<typeof describeConfigsApi> = {
   },
 };
 
-interface Refusal {
-  readonly errorCode: number;
-  readonly errorMessage: string;
-}
-
-function entriesOf(
-  { resourceType, resourceName, configurationKeys }: Resource,
-  { services }: RequestContext,
-): ConfigEntry[] | Refusal {
+function entriesOf(resource: Resource, context: RequestContext): ConfigEntry[] | ResourceFault {
+  const { services } = context;
+  const fault =
+    accessFault(context, 'describeConfigs', resource) ?? resourceFault(services, resource);
+  if (fault !== undefined) return fault;
+  const { resourceType, resourceName: name, configurationKeys } = resource;
   // Some old clients send an empty list for "all".
   const names = configurationKeys?.length === 0 ? null : configurationKeys;
-  if (resourceType === RESOURCE.topic) {
-    const fault = topicNameFault(resourceName);
-    if (fault !== undefined) {
-      return { errorCode: ErrorCode.INVALID_TOPIC_EXCEPTION, errorMessage: fault };
-    }
-    const topic = services.directory.byName(resourceName);
-    if (topic !== undefined) return describeTopicConfigs(services, topic.config, names);
-    const errorMessage = `there is no topic "${resourceName}"`;
-    return { errorCode: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, errorMessage };
+  const kind = RESOURCE_KINDS[resourceType];
+  if (kind !== undefined) return describeResource(services, { kind, name }, names);
+  if (resourceType === RESOURCE.topic) return topicEntries(services, name, names);
+  if (resourceType === RESOURCE.brokerLogger) return describeLoggers(services, names);
+  return name === ''
+    ? describeClusterDefaults(services.config, names)
+    : describeBrokerConfigs(services.config, names);
+}
+
+function topicEntries(
+  services: BrokerServices,
+  name: string,
+  names: readonly string[] | null,
+): ConfigEntry[] | ResourceFault {
+  const fault = topicNameFault(name);
+  if (fault !== undefined) {
+    return { errorCode: ErrorCode.INVALID_TOPIC_EXCEPTION, errorMessage: fault };
   }
-  if (resourceType === RESOURCE.broker) {
-    if (resourceName === '') return describeClusterDefaults(services.config);
-    if (resourceName === String(services.cluster.nodeId)) {
-      return describeBrokerConfigs(services.config, names);
-    }
-    const errorMessage = `this is broker ${services.cluster.nodeId}, not "${resourceName}"`;
-    return { errorCode: ErrorCode.INVALID_REQUEST, errorMessage };
-  }
-  return [];
+  const topic = services.directory.byName(name);
+  if (topic !== undefined) return describeTopicConfigs(services, topic.config, names);
+  const errorMessage = `there is no topic "${name}"`;
+  return { errorCode: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, errorMessage };
 }

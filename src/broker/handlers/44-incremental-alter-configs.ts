@@ -1,13 +1,22 @@
 // IncrementalAlterConfigs (44), versions 0–1 (KIP-339): sets, deletes, appends to and subtracts from single configs.
-// Append and subtract are for lists and start from the value in force.
+// Append and subtract are for lists and start from the value in force; loggers know neither.
 import { FloeError } from '../../base/error.ts';
 import { findSetting } from '../../base/settings.ts';
 import {
   type IncrementalAlterConfigsRequest,
   incrementalAlterConfigsApi,
 } from '../../protocol/messages/44-incremental-alter-configs.ts';
-import { alterResource, type ConfigChanges, currentConfig, RESOURCE } from '../config-resources.ts';
+import {
+  alterResource,
+  type ConfigChanges,
+  currentConfig,
+  malformed,
+  RESOURCE,
+  RESOURCE_KINDS,
+  resourceKey,
+} from '../config-resources.ts';
 import type { Handler } from '../handler.ts';
+import { RESOURCE_DEFINITIONS } from '../resource-definitions.ts';
 import type { BrokerServices } from '../services.ts';
 import { type BrokerSettings, brokerSettings } from '../settings.ts';
 import { repeated } from './repeated.ts';
@@ -24,10 +33,14 @@ export const incrementalAlterConfigsHandler: Handler<typeof incrementalAlterConf
   api: incrementalAlterConfigsApi,
   versions: { min: 0, max: 1 },
   async handle({ resources, validateOnly }, context) {
+    const twice = repeated(resources.map(resourceKey));
     const responses = [];
     for (const resource of resources) {
-      const changes = () => changesOf(context.services, resource);
-      const outcome = await alterResource(context.services, resource, { changes, validateOnly });
+      const changes = () => {
+        if (twice.has(resourceKey(resource))) throw malformed('a resource is named twice');
+        return changesOf(context.services, resource);
+      };
+      const outcome = await alterResource(context, resource, { changes, validateOnly });
       if (outcome.errorCode !== 0) context.countError(outcome.errorCode);
       responses.push(outcome);
     }
@@ -37,7 +50,7 @@ export const incrementalAlterConfigsHandler: Handler<typeof incrementalAlterConf
 
 function changesOf(services: BrokerServices, resource: Resource): ConfigChanges {
   const [twice] = repeated(resource.configs.map(({ name }) => name));
-  if (twice !== undefined) throw new FloeError('invalid', `config "${twice}" is named twice`);
+  if (twice !== undefined) throw malformed(`config "${twice}" is named twice`);
   const changes: Record<string, string | null> = {};
   for (const operation of resource.configs) {
     changes[operation.name] = changed(services, resource, operation);
@@ -51,10 +64,13 @@ function changed(
   { name, configOperation, value }: Operation,
 ): string | null {
   if (configOperation === DELETE) return null;
-  if (value === null) throw new FloeError('invalid', `config "${name}" has no value`);
+  if (value === null) throw malformed(`config "${name}" has no value`);
   if (configOperation === SET) return value;
   if (configOperation !== APPEND && configOperation !== SUBTRACT) {
-    throw new FloeError('invalid', `config "${name}": unknown operation ${configOperation}`);
+    throw malformed(`config "${name}": unknown operation ${configOperation}`);
+  }
+  if (resource.resourceType === RESOURCE.brokerLogger) {
+    throw malformed('append and subtract are not for loggers');
   }
   const items = itemsInForce(services, resource, name);
   const given = itemsOf(value);
@@ -67,6 +83,12 @@ function changed(
 
 function itemsInForce(services: BrokerServices, resource: Resource, name: string): string[] {
   const own = currentConfig(services, resource) ?? {};
+  const kind = RESOURCE_KINDS[resource.resourceType];
+  if (kind !== undefined) {
+    const setting = RESOURCE_DEFINITIONS[kind].settings[name];
+    if (setting?.type !== 'list') throw notList(name);
+    return itemsOf(own[name] ?? setting.format(setting.default));
+  }
   if (resource.resourceType === RESOURCE.topic) {
     const [proper, setting] = services.topicConfigs.find(name);
     if (setting.type !== 'list') throw notList(name);

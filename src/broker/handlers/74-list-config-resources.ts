@@ -1,8 +1,8 @@
-// ListConfigResources (74), versions 0–1: which resources have configs. v0 asks for client metrics only, of which
-// there are none; v1 by types, an empty list meaning all (KIP-1142).
+// ListConfigResources (74), versions 0–1: which resources have configs. v0 asks for client metrics subscriptions only,
+// v1 by types, an empty list meaning all (KIP-1142). Groups are those that have configs of their own.
 import { ErrorCode } from '../../protocol/errors.ts';
 import { listConfigResourcesApi } from '../../protocol/messages/74-list-config-resources.ts';
-import { RESOURCE } from '../config-resources.ts';
+import { RESOURCE, RESOURCE_KINDS } from '../config-resources.ts';
 import type { Handler } from '../handler.ts';
 import type { BrokerServices } from '../services.ts';
 
@@ -11,12 +11,18 @@ const KNOWN: readonly number[] = Object.values(RESOURCE);
 export const listConfigResourcesHandler: Handler<typeof listConfigResourcesApi> = {
   api: listConfigResourcesApi,
   versions: { min: 0, max: 1 },
-  handle({ resourceTypes }, { apiVersion, services }) {
-    if (apiVersion === 0) return { errorCode: 0, configResources: [] };
-    const types = resourceTypes.length === 0 ? KNOWN : [...new Set(resourceTypes)];
-    if (types.some((type) => !KNOWN.includes(type))) {
-      return { errorCode: ErrorCode.UNSUPPORTED_VERSION, configResources: [] };
+  handle({ resourceTypes }, context) {
+    const { apiVersion, services } = context;
+    const refuse = (errorCode: number) => {
+      context.countError(errorCode);
+      return { errorCode, configResources: [] };
+    };
+    if (!context.access.allows('describeConfigs', 'cluster')) {
+      return refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED);
     }
+    const asked = apiVersion === 0 ? [RESOURCE.clientMetrics] : resourceTypes;
+    const types = asked.length === 0 ? KNOWN : [...new Set(asked)];
+    if (types.some((type) => !KNOWN.includes(type))) return refuse(ErrorCode.UNSUPPORTED_VERSION);
     const configResources = types.flatMap((resourceType) =>
       namesOf(services, resourceType).map((resourceName) => ({ resourceName, resourceType })),
     );
@@ -24,7 +30,9 @@ export const listConfigResourcesHandler: Handler<typeof listConfigResourcesApi> 
   },
 };
 
-function namesOf({ directory, cluster }: BrokerServices, type: number): string[] {
+function namesOf({ directory, cluster, resourceConfigs }: BrokerServices, type: number): string[] {
+  const kind = RESOURCE_KINDS[type];
+  if (kind !== undefined) return [...resourceConfigs.all(kind).keys()];
   if (type === RESOURCE.topic) return directory.all().map(({ name }) => name);
-  return type === RESOURCE.broker ? [String(cluster.nodeId)] : [];
+  return [String(cluster.nodeId)];
 }

@@ -391,7 +391,7 @@ describe('configs', () => {
     await setConfig(BROKER, '0', [['message.max.bytes', 1, null]]);
     expect(test.broker.config.values['message.max.bytes']).toBe(5_000);
     expect(await setConfig(BROKER, '0', [['num.partitions', 0, '9']])).toMatchObject({
-      errorCode: ErrorCode.INVALID_CONFIG,
+      errorCode: ErrorCode.INVALID_REQUEST,
       errorMessage: expect.stringMatching(/--set/),
     });
     expect((await setConfig(BROKER, '7', [['message.max.bytes', 0, '1']])).errorCode).toBe(
