@@ -17,6 +17,9 @@ export const SETTINGS: Readonly<Record<string, string>> = {
   'auto.create.topics.enable': 'true',
   'group.initial.rebalance.delay.ms': '0',
   'group.min.session.timeout.ms': '1000',
+  'group.consumer.heartbeat.interval.ms': '500',
+  'group.consumer.min.heartbeat.interval.ms': '500',
+  'group.consumer.min.session.timeout.ms': '1000',
   'message.max.bytes': '1048588',
 };
 
