@@ -157,10 +157,13 @@ export function leavesMore(read: PartitionRead, isolation: Isolation): boolean {
   const end = isolation === 'read_committed' ? read.lastStableOffset : read.highWatermark;
   let next = read.asked.fetchOffset;
   if (read.lastRun !== undefined) {
-    const { bytes, baseOffset } = read.lastRun;
+    const { bytes, baseOffset, patched } = read.lastRun;
     next = baseOffset;
-    for (let at = 0; at < bytes.length; at += RecordBatch.batchBytes(bytes, at))
+    for (let at = 0; at < bytes.length; at += RecordBatch.batchBytes(bytes, at)) {
+      // Compaction leaves gaps between batches; then their headers say where they are.
+      if (patched) next = RecordBatch.baseOffset(bytes, at);
       next += RecordBatch.lastOffsetDelta(bytes, at) + 1;
+    }
   }
   return next < end;
 }

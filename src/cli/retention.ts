@@ -1,6 +1,8 @@
-// What retention may delete, put together from the topic's configs and from what its table still needs.
+// What retention may delete and compaction rewrite, put together from the topic's configs and from what its table
+// still needs.
 import type { TopicConfigs } from '../broker/index.ts';
 import type { TopicDirectory } from '../metadata/topic-directory.ts';
+import type { CompactedPartition } from '../storage/log/clean-choice.ts';
 import type { Log } from '../storage/log/log.ts';
 import type { RetentionPolicy } from '../storage/log/retention.ts';
 import type { TableTopics } from '../table-topic/index.ts';
@@ -20,6 +22,34 @@ export function retentionPolicy(
       retentionBytes: Number(configs.effective(config, 'retention.bytes')),
     };
   };
+}
+
+/** Partitions of topics that are compacted by key, with what their configs say. */
+export function compactedPartitions(
+  directory: TopicDirectory,
+  configs: TopicConfigs,
+): () => Iterable<CompactedPartition> {
+  return function* () {
+    for (const { partitions, config } of directory.all()) {
+      const value = (name: string) => configs.effective(config, name);
+      if (!value('cleanup.policy').split(',').includes('compact')) continue;
+      const policy = {
+        minLagMs: Number(value('min.compaction.lag.ms')),
+        maxLagMs: limit(value('max.compaction.lag.ms')),
+        minDirtyRatio: Number(value('min.cleanable.dirty.ratio')),
+        deleteRetentionMs: Number(value('delete.retention.ms')),
+        segmentMs: limit(value('segment.ms')),
+        segmentBytes: Number(value('segment.bytes')),
+      };
+      for (const partitionId of partitions) yield { partitionId, policy };
+    }
+  };
+}
+
+/** Kafka's Long.MAX stands for no limit. */
+function limit(text: string): number {
+  const value = Number(text);
+  return Number.isSafeInteger(value) ? value : Infinity;
 }
 
 /**

@@ -12,6 +12,7 @@ import { systemIds, systemPrng } from '../base/prng.ts';
 import { resolveSettings, type Settings, type Values } from '../base/settings.ts';
 import { GroupCoordinator, groupHandlers } from '../broker/groups/index.ts';
 import { type Broker, type ShownSetting, startBroker, type TopicConfigs } from '../broker/index.ts';
+import { TransactionCoordinator, transactionHandlers } from '../broker/transactions/index.ts';
 import { createCatalogServer, EmbeddedCatalog, Warehouse } from '../catalog/index.ts';
 import {
   registryRoutes,
@@ -35,7 +36,7 @@ import { formatAddress } from './address.ts';
 import { portError, startHttp } from './http.ts';
 import { operatorApp } from './operator.ts';
 import type { ServeOptions } from './options.ts';
-import { retentionPin, retentionPolicy } from './retention.ts';
+import { compactedPartitions, retentionPin, retentionPolicy } from './retention.ts';
 import { serverSettings, settingsByArea } from './settings.ts';
 import { tableTopicConfigs } from './table-configs.ts';
 
@@ -177,6 +178,11 @@ async function startKafka(node: Node, { opened, store, schemas }: Parts): Promis
     'groups',
     await GroupCoordinator.load({ ...node, directory, metadata: metadata.groups }),
   );
+  const transactions = lifecycle.add(
+    'transactions',
+    await TransactionCoordinator.load({ ...node, groups, metadata: metadata.transactions }),
+  );
+  groups.usePending(transactions);
   try {
     return lifecycle.add(
       'broker',
@@ -192,7 +198,8 @@ async function startKafka(node: Node, { opened, store, schemas }: Parts): Promis
         logDirectory: store.uri,
         topicConfigExtensions: [tableTopicConfigs({ directory, schemas })],
         otherSettings: otherSettings(settings),
-        handlers: () => groupHandlers(groups),
+        transactions,
+        handlers: () => [...groupHandlers(groups), ...transactionHandlers(transactions)],
       }),
     );
   } catch (caught) {
@@ -225,6 +232,8 @@ function maintain(node: Node, { opened, store, tables, configs }: Maintained): v
     ...node,
     store,
     policy: retentionPolicy(opened.directory, configs),
+    compacted: compactedPartitions(opened.directory, configs),
+    maxDecompressedBytes: node.settings['batch.decompressed.max.bytes'],
     pin: retentionPin(tables, opened),
   });
   node.lifecycle.add('maintenance', maintenance);

@@ -37,6 +37,19 @@ export type ReplacedEntry = Pick<
   'partitionId' | 'baseOffset' | 'endOffset' | 'objectId'
 >;
 
+/** How far compaction by key has come in a partition (`cleanup.policy=compact`). */
+export interface Cleaning {
+  readonly partitionId: number;
+  /** Records below it have met the keys of all records below it. */
+  readonly cleanEnd: number;
+  /** Bytes of the rows below it, as they were left. */
+  readonly cleanBytes: number;
+  /** Of those about how many go with their tombstones once `horizonMs` has passed. */
+  readonly tombstoneBytes: number;
+  readonly horizonMs: number;
+  readonly cleanedMs: number;
+}
+
 /** One step of compaction: rows of old objects for rows of a new one, in one transaction. */
 export interface ReplaceEntries {
   /** Written and durable. */
@@ -45,6 +58,8 @@ export interface ReplaceEntries {
   readonly replaced: readonly ReplacedEntry[];
   /** Unsealed objects whose flush rows give way whole. */
   readonly openObjects: readonly number[];
+  /** Partitions whose compaction by key the swap completes. */
+  readonly cleanings?: readonly Cleaning[];
   readonly nowMs: number;
 }
 
@@ -73,6 +88,10 @@ export interface ObjectsMetadata {
    * @returns the new object's id. @throws FloeError `conflict` when a source changed: nothing happened.
    */
   replace(request: ReplaceEntries): Promise<number>;
+  /** All partitions that were ever compacted by key. */
+  cleanings(): Promise<readonly Cleaning[]>;
+  /** Compaction by key came to its end without a swap. Partitions that ended are passed over. */
+  noteCleaned(cleanings: readonly Cleaning[]): Promise<void>;
   /** Drops entries that lie whole below their log start, and takes their bytes off the partitions' sizes. */
   dropExpired(limit: number): Promise<readonly FreedBytes[]>;
   /** Sealed objects that nothing refers to become `deleting`; they are returned. */

@@ -13,9 +13,11 @@ import { Maintenance } from '../../src/storage/log/maintenance.ts';
 import { maintenanceSettings } from '../../src/storage/log/maintenance-settings.ts';
 import type { LogSettings } from '../../src/storage/log/open-front.ts';
 import { type InThreadLog, openInThread } from '../../src/storage/log/open-in-thread.ts';
+import { LocalRangeCleaner } from '../../src/storage/log/range-cleaner.ts';
 import { readSettings } from '../../src/storage/log/read-settings.ts';
 import type { SequencerPort } from '../../src/storage/log/sequencer-port.ts';
 import { logSettings } from '../../src/storage/log/settings.ts';
+import { clusterTag } from '../../src/storage/log/wal-format.ts';
 import { type Faults, faultyStore, noFaults } from '../../src/storage/objects/decorators/faulty.ts';
 import { MemoryObjectStore } from '../../src/storage/objects/memory.ts';
 import type { ObjectStore } from '../../src/storage/objects/object-store.ts';
@@ -148,6 +150,13 @@ export class World {
         retentionBytes: partitionId % 2 === 0 ? RETENTION_BYTES : -1,
       }),
       pin: () => Infinity,
+      prng: seededPrng(this.lives),
+      compacted: () => [],
+      cleaner: new LocalRangeCleaner(clusterTag(CLUSTER_ID), 1 << 30),
+      roll: async () => {
+        life.check();
+        await node.host.sequencer.roll();
+      },
       onMoved: (partitions) => node.log.logStartsMoved(partitions),
       hasRoom: () => true,
       retireFiles: async (keys) => {
@@ -224,6 +233,7 @@ export class World {
   #lossy(port: SequencerPort): SequencerPort {
     return {
       retireFiles: (keys) => port.retireFiles(keys),
+      roll: () => port.roll(),
       submit: async (request) => {
         const reply = await port.submit(request);
         if (this.prng.next() < this.loseReply)

@@ -3,6 +3,7 @@ import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
 import type { FlushRow, NewObjectEntry, ObjectEntry } from '../log.ts';
 import type {
+  Cleaning,
   FreedBytes,
   LogObject,
   ObjectState,
@@ -21,6 +22,13 @@ export const objectsMigrations: readonly Migration[] = [
     // Few objects are ever on their way out; the rest must not be looked through for them.
     sql: `CREATE INDEX log_objects_leaving ON log_objects (state, changed_ms)
       WHERE state IN ('deleting', 'deleted');`,
+  },
+  {
+    name: 'objects-2',
+    // How far compaction by key has come: metadata/objects.ts, Cleaning.
+    sql: `CREATE TABLE log_cleanings (
+      partition_id INTEGER PRIMARY KEY, clean_end INTEGER NOT NULL, clean_bytes INTEGER NOT NULL,
+      tombstone_bytes INTEGER NOT NULL, horizon_ms INTEGER NOT NULL, cleaned_ms INTEGER NOT NULL) STRICT;`,
   },
 ];
 
@@ -108,8 +116,41 @@ export class SqliteObjects implements ObjectsMetadata {
       for (const entry of request.entries)
         freed.add(entry.partitionId, -this.#insertEntry(objectId, entry));
       this.#takeOff(freed);
+      this.#noteCleaned(request.cleanings ?? []);
       return objectId;
     });
+  }
+
+  async cleanings(): Promise<readonly Cleaning[]> {
+    // Those of deleted topics go when the rest is looked at, which is at a start.
+    this.#db
+      .prepare(`DELETE FROM log_cleanings
+        WHERE partition_id NOT IN (SELECT partition_id FROM log_partitions)`)
+      .run();
+    return this.#db
+      .prepare('SELECT * FROM log_cleanings')
+      .all()
+      .map((row) => ({
+        partitionId: Number(row['partition_id']),
+        cleanEnd: Number(row['clean_end']),
+        cleanBytes: Number(row['clean_bytes']),
+        tombstoneBytes: Number(row['tombstone_bytes']),
+        horizonMs: Number(row['horizon_ms']),
+        cleanedMs: Number(row['cleaned_ms']),
+      }));
+  }
+
+  async noteCleaned(cleanings: readonly Cleaning[]): Promise<void> {
+    this.#db.transaction(() => this.#noteCleaned(cleanings));
+  }
+
+  #noteCleaned(cleanings: readonly Cleaning[]): void {
+    const note = this.#db.prepare(`INSERT OR REPLACE INTO log_cleanings
+      SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM log_partitions WHERE partition_id = ?1)`);
+    for (const cleaning of cleanings) {
+      const { partitionId, cleanEnd, cleanBytes, tombstoneBytes, horizonMs, cleanedMs } = cleaning;
+      note.run(partitionId, cleanEnd, cleanBytes, tombstoneBytes, horizonMs, cleanedMs);
+    }
   }
 
   /** Takes freed bytes off the partitions' sizes. Joins the transaction: it has done its work when it returns. */

@@ -85,7 +85,7 @@ export class Compactor {
     await this.#look();
     const skipOpen = this.#openDamaged;
     this.#openDamaged = false;
-    const open = skipOpen ? undefined : await this.#openWork();
+    const open = skipOpen ? undefined : await this.#openWork(this.#options.limits.minAgeMs);
     if (open !== undefined) {
       return this.#orLeave(this.#rewrite(open), () => {
         this.#openDamaged = true;
@@ -102,6 +102,12 @@ export class Compactor {
       this.#forgetJob(job);
     });
     return done ?? this.step();
+  }
+
+  /** Objects of single flushes become one stream object at once, however young. @returns bytes written. */
+  async gather(): Promise<number> {
+    const open = await this.#openWork(0);
+    return open === undefined ? 0 : this.#rewrite(open);
   }
 
   async #orLeave<T>(work: Promise<T>, leave: () => void): Promise<T> {
@@ -201,14 +207,14 @@ export class Compactor {
   }
 
   /** Objects of single flushes that are old enough, oldest first, up to one object. */
-  async #openWork(): Promise<Work | undefined> {
+  async #openWork(minAgeMs: number): Promise<Work | undefined> {
     const { metadata, limits, clock } = this.#options;
     const open = await metadata.objects.list('open', 0, MAX_OPEN_SOURCES);
     const chosen: number[] = [];
     let bytes = 0;
     for (const object of open) {
       if (object.kind !== 'object') continue;
-      if (clock.now() - object.createdMs < limits.minAgeMs) break;
+      if (clock.now() - object.createdMs < minAgeMs) break;
       if (chosen.length > 0 && bytes + object.bytes > limits.objectBytes) break;
       chosen.push(object.objectId);
       bytes += object.bytes;

@@ -1,5 +1,5 @@
 // Settings of the log's background work: retention, compaction, collection. Each says why its default is what it is.
-import { int, long } from '../../base/settings.ts';
+import { bool, int, long } from '../../base/settings.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -78,5 +78,25 @@ export const maintenanceSettings = {
     default: 48 * MIB,
     min: 64 * KIB,
     doc: 'Bytes per second that compaction writes at most.',
+  }),
+  'log.cleaner.enable': bool({
+    default: true,
+    doc: 'Compact topics with cleanup.policy=compact by key.',
+  }),
+  'log.cleaner.backoff.ms': long({
+    default: 5_000,
+    min: 1,
+    doc: 'How often compacted topics are looked at for what is due. Sooner than Kafka’s 15 s: a look is a few queries.',
+  }),
+  'log.cleaner.dedupe.buffer.size': long({
+    default: 32 * MIB,
+    min: 24 * KIB,
+    max: 4096 * MIB,
+    doc: 'Most memory for the keys of the partition that is being compacted, 24 bytes a key and a fifth left free; taken as needed, given back at the end. Keys that find no room wait for the next pass.',
+  }),
+  'log.cleaner.io.max.bytes.per.second': long({
+    default: 32 * MIB,
+    min: 64 * KIB,
+    doc: 'Bytes per second that compaction by key reads at most; a quarter of it while producers press (log.compact.busy.bytes), so that it never stands still.',
   }),
 };

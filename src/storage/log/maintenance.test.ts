@@ -2,11 +2,14 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FloeError } from '../../base/error.ts';
 import { silentLogger } from '../../base/log.ts';
 import { noMetrics } from '../../base/metrics.ts';
+import { seededPrng } from '../../base/prng.ts';
 import { resolveSettings } from '../../base/settings.ts';
 import { Maintenance, type MaintenanceOptions } from './maintenance.ts';
 import { maintenanceSettings } from './maintenance-settings.ts';
+import { LocalRangeCleaner } from './range-cleaner.ts';
 import { readSettings } from './read-settings.ts';
 import { TEST_CLUSTER, TestLog } from './test-log.ts';
+import { clusterTag } from './wal-format.ts';
 
 let log: TestLog;
 let running: Maintenance | undefined;
@@ -31,6 +34,10 @@ function start(more: Partial<MaintenanceOptions> = {}): void {
     ),
     clock: log.clock,
     ids: log.ids,
+    prng: seededPrng(1),
+    compacted: () => [],
+    cleaner: new LocalRangeCleaner(clusterTag(TEST_CLUSTER), 1 << 30),
+    roll: () => log.seal(),
     logger: silentLogger,
     metrics: noMetrics,
     policy: () => ({ retentionMs: 3_600_000, retentionBytes: -1 }),
@@ -88,6 +95,7 @@ test('compaction waits while producers press', async () => {
       get followedBytes() {
         return producedBytes;
       },
+      read: (request) => reader.read(request),
       replaced: (objectIds) => reader.replaced(objectIds),
       offsetReaching: (...args) => reader.offsetReaching(...args),
     },

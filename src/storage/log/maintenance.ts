@@ -6,28 +6,34 @@ import { FloeError } from '../../base/error.ts';
 import type { Component } from '../../base/lifecycle.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
-import type { IdSource } from '../../base/prng.ts';
+import type { IdSource, Prng } from '../../base/prng.ts';
 import type { Values } from '../../base/settings.ts';
 import type { PartitionLog } from '../../metadata/log.ts';
 import type { Metadata } from '../../metadata/metadata.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
 import type { ByteSource } from './byte-source.ts';
+import type { CompactedPartition } from './clean-choice.ts';
 import { Collector } from './collector.ts';
 import { Compactor } from './compactor.ts';
+import { KeyCompactor } from './key-compactor.ts';
 import type { maintenanceSettings } from './maintenance-settings.ts';
 import type { OpenedLog } from './open-log.ts';
+import type { RangeCleaner } from './range-cleaner.ts';
+import { startRangeCleaner } from './range-cleaner-client.ts';
 import type { LogReader } from './reader.ts';
 import { applyRetention, type RetentionPolicy } from './retention.ts';
+import { clusterTag } from './wal-format.ts';
 
 export interface MaintenanceOptions {
   readonly clusterId: string;
   readonly store: ObjectStore;
   readonly source: ByteSource;
   readonly metadata: Pick<Metadata, 'log' | 'objects'>;
-  readonly reader: Pick<LogReader, 'replaced' | 'offsetReaching' | 'followedBytes'>;
+  readonly reader: Pick<LogReader, 'read' | 'replaced' | 'offsetReaching' | 'followedBytes'>;
   readonly settings: Values<typeof maintenanceSettings> & { readonly 'log.read.gap.bytes': number };
   readonly clock: Clock;
   readonly ids: IdSource;
+  readonly prng: Prng;
   readonly logger: Logger;
   readonly metrics: Metrics;
   /** What the topic's configs say; undefined: nothing expires. */
@@ -37,6 +43,12 @@ export interface MaintenanceOptions {
   /** The front takes over new log starts and sizes. */
   readonly onMoved: (partitions: readonly PartitionLog[]) => void;
   readonly retireFiles: (keys: readonly string[]) => Promise<void>;
+  /** Partitions of topics with `cleanup.policy=compact`, as configured now. */
+  readonly compacted: () => Iterable<CompactedPartition>;
+  /** Where batches are taken apart for them. */
+  readonly cleaner: RangeCleaner;
+  /** Seals the file that is being filled; see SequencerPort. */
+  readonly roll: () => Promise<void>;
   /** False when the local disk is about to be full: then nothing is written that can wait. */
   readonly hasRoom: () => boolean;
 }
@@ -49,15 +61,26 @@ interface Job {
   dueMs: number;
 }
 
+/** Bytes followed at some time. */
+interface Pace {
+  readonly bytes: number;
+  readonly atMs: number;
+}
+
+const MIN_PACE_SECONDS = 1;
+/** Under load compaction by key goes at one of so many parts of its rate. */
+const BUSY_SHARE = 4;
+
 /** Runs the jobs until stopped. */
 export class Maintenance implements Component {
   readonly #options: MaintenanceOptions;
   readonly #collector: Collector;
   readonly #compactor: Compactor;
+  readonly #keyCompactor: KeyCompactor;
   readonly #jobs: readonly Job[];
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
-  #pace: { readonly bytes: number; readonly atMs: number };
+  readonly #paces = new Map<string, Pace>();
 
   constructor(options: MaintenanceOptions) {
     this.#options = options;
@@ -78,7 +101,17 @@ export class Maintenance implements Component {
       blockBytes: settings['log.compact.block.bytes'],
       onReplaced,
     });
-    this.#pace = { bytes: reader.followedBytes, atMs: options.clock.monotonic() };
+    this.#keyCompactor = new KeyCompactor({
+      ...options,
+      partitions: options.compacted,
+      roll: () => this.#roll(),
+      mapBytes: settings['log.cleaner.dedupe.buffer.size'],
+      objectBytes: settings['log.compact.object.bytes'],
+      blockBytes: settings['log.compact.block.bytes'],
+      onReplaced,
+    });
+    const pace = { bytes: reader.followedBytes, atMs: options.clock.monotonic() };
+    for (const job of ['compaction', 'cleaning']) this.#paces.set(job, pace);
     this.#jobs = this.#plan();
     this.#running = this.#loop();
   }
@@ -102,6 +135,7 @@ export class Maintenance implements Component {
         return undefined;
       }),
       job('compaction', settings['log.compact.interval.ms'], () => this.#compact()),
+      job('cleaning', settings['log.cleaner.backoff.ms'], () => this.#clean()),
     ];
   }
 
@@ -115,19 +149,38 @@ export class Maintenance implements Component {
   /** Compacts one object's worth; at once again if the rate allows. */
   async #compact(): Promise<number | undefined> {
     // A rewrite frees space only after its sources' grace: until then it takes as much again.
-    if (this.#isBusy() || !this.#options.hasRoom()) return undefined;
+    if (this.#isBusy('compaction') || !this.#options.hasRoom()) return undefined;
     const bytes = await this.#compactor.step();
     if (bytes === 0) return undefined;
     return (bytes / this.#options.settings['log.compact.rate.bytes']) * 1_000;
   }
 
-  /** Bytes produced per second since the last question, against the limit. */
-  #isBusy(): boolean {
+  /** A piece of compaction by key. What is due under load goes slower; it never waits for an end of the load. */
+  async #clean(): Promise<number | undefined> {
+    const { settings, hasRoom } = this.#options;
+    if (!settings['log.cleaner.enable'] || !hasRoom()) return undefined;
+    const bytes = await this.#keyCompactor.step();
+    if (bytes === 0) return undefined;
+    const rate = settings['log.cleaner.io.max.bytes.per.second'];
+    return (bytes / (this.#isBusy('cleaning') ? rate / BUSY_SHARE : rate)) * 1_000;
+  }
+
+  /** What is not sealed becomes so: the file that is being filled, or objects of single flushes. */
+  async #roll(): Promise<void> {
+    await this.#options.roll();
+    while ((await this.#compactor.gather()) > 0);
+  }
+
+  /** Bytes produced per second since the job last asked, against the limit. */
+  #isBusy(job: 'compaction' | 'cleaning'): boolean {
     const { reader, clock, settings } = this.#options;
-    const bytes = reader.followedBytes - this.#pace.bytes;
-    const seconds = (clock.monotonic() - this.#pace.atMs) / 1_000;
-    this.#pace = { bytes: reader.followedBytes, atMs: clock.monotonic() };
-    return bytes > settings['log.compact.busy.bytes'] * seconds;
+    const pace = this.#paces.get(job)!;
+    const bytes = reader.followedBytes - pace.bytes;
+    const seconds = (clock.monotonic() - pace.atMs) / 1_000;
+    // Too short a time says nothing.
+    if (seconds >= MIN_PACE_SECONDS)
+      this.#paces.set(job, { bytes: reader.followedBytes, atMs: clock.monotonic() });
+    return bytes > settings['log.compact.busy.bytes'] * Math.max(seconds, MIN_PACE_SECONDS);
   }
 
   async #loop(): Promise<void> {
@@ -164,6 +217,7 @@ export class Maintenance implements Component {
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
+    await this.#options.cleaner.stop();
   }
 }
 
@@ -181,14 +235,30 @@ function choiceLimits(settings: MaintenanceOptions['settings']) {
 /** What the composition root adds to an opened log. */
 export type MaintainOptions = Pick<
   MaintenanceOptions,
-  'store' | 'settings' | 'clock' | 'ids' | 'logger' | 'metrics' | 'policy' | 'pin'
->;
+  | 'store'
+  | 'settings'
+  | 'clock'
+  | 'ids'
+  | 'prng'
+  | 'logger'
+  | 'metrics'
+  | 'policy'
+  | 'pin'
+  | 'compacted'
+> & {
+  /** `batch.decompressed.max.bytes`. */
+  readonly maxDecompressedBytes: number;
+};
 
 /** Starts the background work of an opened log; stop it before the log. */
 export function maintainLog(opened: OpenedLog, options: MaintainOptions): Maintenance {
   return new Maintenance({
     ...options,
     ...opened,
+    cleaner: startRangeCleaner({
+      clusterTag: clusterTag(opened.clusterId),
+      maxDecompressedBytes: options.maxDecompressedBytes,
+    }),
     onMoved: (partitions) => opened.log.logStartsMoved(partitions),
   });
 }

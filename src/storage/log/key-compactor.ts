@@ -1,0 +1,485 @@
+// Compaction by key (`cleanup.policy=compact`): rewrites the sealed objects of a partition so that of each key the last
+// record is left. A round looks at all compacted partitions, takes those that are due one by one: first it maps the
+// keys of what was never compacted, then it rewrites all rows against the map, oldest first, and swaps them object by
+// object. Every swap is right by itself, since what takes a record's place is durable; a crash loses the round and
+// nothing else. Offsets, order, producer fields stay; rows tile the log, gaps included, and end with a batch (L4).
+// Each step is a megabyte or so, so that whoever calls it sets the pace.
+// Not for: rules for single records (batch-cleaner.ts), when a partition is due (clean-choice.ts), pace (maintenance.ts).
+import type { Clock } from '../../base/clock.ts';
+import { type FloeError, isFloeError } from '../../base/error.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Metrics } from '../../base/metrics.ts';
+import type { IdSource, Prng } from '../../base/prng.ts';
+import type { LogMetadata, ObjectEntry, PartitionLog } from '../../metadata/log.ts';
+import type { Cleaning, ObjectsMetadata } from '../../metadata/objects.ts';
+import { EntryKind, entriesOf } from '../../metadata/packed-index.ts';
+import { baseTimestamp, maxTimestamp } from '../../protocol/record-batch.ts';
+import type { ObjectStore } from '../objects/object-store.ts';
+import { streamKey } from '../paths.ts';
+import type { ByteSource } from './byte-source.ts';
+import {
+  type CleanLook,
+  type CompactedPartition,
+  type CompactionPolicy,
+  groupRows,
+  judge,
+  sealedEnd,
+} from './clean-choice.ts';
+import type { ColdReader } from './cold-reader.ts';
+import { KEY_SEED_BYTES } from './key-map.ts';
+import { loadIndex, objectOf } from './object-entries.ts';
+import { PlacedObject, type RowGroup } from './placed-object.ts';
+import { planRanges, type Range } from './plan.ts';
+import type { RangeCleaner, StoredRange } from './range-cleaner.ts';
+import { type SourceShare, shareOf } from './stream-layout.ts';
+import { clusterTag } from './wal-format.ts';
+
+export interface KeyCompactorOptions {
+  readonly clusterId: string;
+  readonly store: ObjectStore;
+  readonly source: ByteSource;
+  readonly metadata: {
+    readonly log: Pick<LogMetadata, 'partitions' | 'entriesFrom'>;
+    readonly objects: Pick<ObjectsMetadata, 'replace' | 'cleanings' | 'noteCleaned'>;
+  };
+  readonly reader: Pick<ColdReader, 'read'> & {
+    offsetReaching(
+      partitionId: number,
+      timestampMs: number,
+      logStartOffset: number,
+    ): Promise<number | undefined>;
+  };
+  readonly cleaner: RangeCleaner;
+  /** All partitions of compacted topics, as configured now. */
+  readonly partitions: () => Iterable<CompactedPartition>;
+  /** Offsets at or above it are still to be read as they are (table topics); Infinity: none. */
+  readonly pin: (partitionId: number) => number | Promise<number>;
+  /** Seals what is being filled, so that it can be compacted. */
+  readonly roll: () => Promise<void>;
+  /** Memory of the key map (`log.cleaner.dedupe.buffer.size`). */
+  readonly mapBytes: number;
+  readonly objectBytes: number;
+  readonly blockBytes: number;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly prng: Prng;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Told which objects lost rows, after the swap. */
+  readonly onReplaced: (objectIds: readonly number[]) => void;
+}
+
+/** Sources are read in ranges this large; gaps this small are read along. */
+const RANGE_BYTES = 1024 * 1024;
+const GAP_BYTES = 64 * 1024;
+const ROWS_AT_ONCE = 256;
+/** What is sealed early leaves small files: not more often than this. */
+const ROLL_INTERVAL_MS = 5_000;
+
+interface Due {
+  readonly partition: PartitionLog;
+  readonly policy: CompactionPolicy;
+  readonly cleanEnd: number;
+  /** Nothing at or above it is compacted. */
+  readonly end: number;
+}
+
+interface FirstRecord {
+  readonly offset: number;
+  readonly timeMs: number;
+}
+
+interface Totals {
+  tombstoneBytes: number;
+  bytes: number;
+}
+
+export class KeyCompactor {
+  readonly #options: KeyCompactorOptions;
+  readonly #tag: Uint8Array;
+  readonly #scratch = new Uint8Array(new SharedArrayBuffer(RANGE_BYTES));
+  #cleanings: Map<number, Cleaning> | undefined;
+  /** Partitions whose compaction failed for what they hold: left alone until a restart. */
+  readonly #damaged = new Set<number>();
+  /** Times of first records that were never compacted, and of first unsealed ones, as long as they stay the first. */
+  readonly #dirtyTimes = new Map<number, FirstRecord>();
+  readonly #unsealedTimes = new Map<number, FirstRecord>();
+  #round: AsyncGenerator<number> | undefined;
+  #object: PlacedObject;
+  /** Partitions that the next swap completes. */
+  #completed: Cleaning[] = [];
+  #rolledMs = Number.NEGATIVE_INFINITY;
+  #dirtiest = 0;
+
+  constructor(options: KeyCompactorOptions) {
+    this.#options = options;
+    this.#tag = clusterTag(options.clusterId);
+    this.#object = this.#newObject();
+    const { metrics } = options;
+    metrics.observeGauge(
+      'floe_log_cleaner_max_dirty_ratio',
+      'Largest share of a compacted partition that was never compacted, at the last look.',
+      () => this.#dirtiest,
+    );
+    metrics.observeGauge(
+      'floe_log_cleaner_uncleanable_partitions',
+      'Compacted partitions that are left alone because of damage.',
+      () => this.#damaged.size,
+    );
+  }
+
+  /**
+   * Does the next piece of work. @returns bytes read or written, 0 when nothing is due.
+   * @throws FloeError; the round ends, and after `corrupt` and `not-found` its partition is left alone.
+   */
+  async step(): Promise<number> {
+    this.#round ??= this.#work();
+    try {
+      const { value, done } = await this.#round.next();
+      if (done !== true) return value;
+    } catch (caught) {
+      await this.#giveUp();
+      throw caught;
+    }
+    this.#round = undefined;
+    return 0;
+  }
+
+  async #giveUp(): Promise<void> {
+    this.#round = undefined;
+    this.#object = this.#newObject();
+    this.#completed = [];
+    await this.#options.cleaner.end();
+  }
+
+  /** One round over all that is due. Yields bytes. */
+  async *#work(): AsyncGenerator<number> {
+    const due = await this.#dueNow();
+    // A row of the new object belongs to one place in its index: partitions ascend.
+    due.sort((a, b) => a.partition.partitionId - b.partition.partitionId);
+    for (const partition of due) {
+      try {
+        yield* this.#compact(partition);
+      } catch (caught) {
+        if (!isFloeError(caught, 'corrupt', 'not-found')) throw caught;
+        this.#damage(partition.partition.partitionId, caught);
+        throw caught;
+      }
+    }
+    yield* this.#swap();
+    if (due.length > 0) await this.#options.cleaner.end();
+  }
+
+  #damage(partitionId: number, error: FloeError): void {
+    this.#damaged.add(partitionId);
+    this.#options.logger.error(
+      { partitionId, error: error.message },
+      'damaged log object, partition not compacted',
+    );
+  }
+
+  // ---------------------------------------------------------------- what is due
+
+  /** Looks at every compacted partition; rolls first where what is due lies in the file that is being filled. */
+  async #dueNow(): Promise<Due[]> {
+    const first = await this.#look();
+    const { clock, roll } = this.#options;
+    if (!first.roll || clock.monotonic() - this.#rolledMs < ROLL_INTERVAL_MS) return first.due;
+    this.#rolledMs = clock.monotonic();
+    await roll();
+    return (await this.#look()).due;
+  }
+
+  async #look(): Promise<{ readonly due: Due[]; readonly roll: boolean }> {
+    const { metadata, partitions } = this.#options;
+    const cleanings = await this.#known();
+    const policies = new Map<number, CompactionPolicy>();
+    for (const { partitionId, policy } of partitions())
+      if (!this.#damaged.has(partitionId)) policies.set(partitionId, policy);
+    const due: Due[] = [];
+    let roll = false;
+    this.#dirtiest = 0;
+    for (const partition of await metadata.log.partitions([...policies.keys()])) {
+      const { partitionId, logStartOffset, highWatermark } = partition;
+      if (highWatermark === logStartOffset) continue;
+      const policy = policies.get(partitionId)!;
+      const look = await this.#lookAt(partition, policy, cleanings.get(partitionId));
+      if (look === undefined) continue;
+      const verdict = judge(look);
+      roll ||= verdict.roll;
+      this.#dirtiest = Math.max(this.#dirtiest, verdict.dirtyRatio);
+      const end = Math.min(look.cleanableEnd, sealedEnd(look));
+      if (verdict.clean) due.push({ partition, policy, cleanEnd: look.cleanEnd, end });
+    }
+    for (const times of [this.#dirtyTimes, this.#unsealedTimes])
+      for (const partitionId of times.keys())
+        if (!policies.has(partitionId)) times.delete(partitionId);
+    return { due, roll };
+  }
+
+  async #known(): Promise<Map<number, Cleaning>> {
+    if (this.#cleanings === undefined) {
+      const all = await this.#options.metadata.objects.cleanings();
+      this.#cleanings = new Map(all.map((cleaning) => [cleaning.partitionId, cleaning]));
+    }
+    return this.#cleanings;
+  }
+
+  /** Undefined when a partition holds nothing that was not compacted. */
+  async #lookAt(
+    partition: PartitionLog,
+    policy: CompactionPolicy,
+    cleaning: Cleaning | undefined,
+  ): Promise<CleanLook | undefined> {
+    const { partitionId, logStartOffset: logStart, highWatermark, sizeBytes } = partition;
+    const nowMs = this.#options.clock.now();
+    const cleanEnd = Math.max(logStart, cleaning?.cleanEnd ?? 0);
+    const expired = cleaning !== undefined && nowMs >= cleaning.horizonMs;
+    const expiredBytes = expired ? cleaning.tombstoneBytes : 0;
+    if (cleanEnd >= highWatermark && expiredBytes === 0) return undefined;
+    const rows = await this.#rows(partitionId);
+    const sealed = sealedEnd({ rows, logStart });
+    return {
+      policy,
+      nowMs,
+      logStart,
+      rows,
+      cleanEnd,
+      expiredBytes,
+      sizeBytes,
+      highWatermark,
+      cleanableEnd: await this.#cleanableEnd(partition, policy, nowMs),
+      oldestDirtyMs: Number.isFinite(policy.maxLagMs)
+        ? await this.#timeOf(partition, cleanEnd, this.#dirtyTimes)
+        : -1,
+      oldestUnsealedMs: await this.#timeOf(partition, sealed, this.#unsealedTimes),
+    };
+  }
+
+  async #cleanableEnd(
+    { partitionId, logStartOffset, lastStableOffset }: PartitionLog,
+    { minLagMs }: CompactionPolicy,
+    nowMs: number,
+  ): Promise<number> {
+    const { reader, pin } = this.#options;
+    const young =
+      minLagMs > 0
+        ? await reader.offsetReaching(partitionId, nowMs - minLagMs + 1, logStartOffset)
+        : undefined;
+    return Math.min(lastStableOffset, young ?? Infinity, await pin(partitionId));
+  }
+
+  async #rows(partitionId: number): Promise<ObjectEntry[]> {
+    const rows: ObjectEntry[] = [];
+    for (let from = 0; ; ) {
+      const page = await this.#options.metadata.log.entriesFrom(partitionId, from, ROWS_AT_ONCE);
+      rows.push(...page);
+      if (page.length < ROWS_AT_ONCE) return rows;
+      from = page.at(-1)!.endOffset;
+    }
+  }
+
+  /** Time of the first record of the batch at `offset`, −1 when there is none. */
+  async #timeOf(
+    partition: PartitionLog,
+    offset: number,
+    times: Map<number, FirstRecord>,
+  ): Promise<number> {
+    const { partitionId, highWatermark: endOffset } = partition;
+    if (offset >= endOffset) return -1;
+    const known = times.get(partitionId);
+    if (known?.offset === offset) return known.timeMs;
+    const request = {
+      partitionId,
+      offset,
+      endOffset,
+      maxBytes: 1,
+      purpose: 'maintenance',
+    } as const;
+    const { runs, release } = await this.#options.reader.read(request);
+    try {
+      const bytes = runs[0]!.bytes;
+      const timeMs = Math.min(baseTimestamp(bytes), maxTimestamp(bytes));
+      times.set(partitionId, { offset, timeMs });
+      return timeMs;
+    } finally {
+      release();
+    }
+  }
+
+  // ---------------------------------------------------------------- one partition
+
+  async *#compact(due: Due): AsyncGenerator<number> {
+    const { cleaner, prng, mapBytes, objectBytes, clock } = this.#options;
+    const { partitionId, logStartOffset: logStart } = due.partition;
+    const rows = (await this.#rows(partitionId)).filter((row) => row.endOffset > logStart);
+    await cleaner.begin(prng.bytes(KEY_SEED_BYTES), mapBytes);
+    const mapEnd = yield* this.#mapKeys(due, rows);
+    const nowMs = clock.now();
+    const totals: Totals = { tombstoneBytes: 0, bytes: 0 };
+    let runningMax = -1;
+    for (const group of groupRows(rows, { logStart, end: mapEnd, bytes: objectBytes })) {
+      if (this.#object.bytes >= objectBytes) yield* this.#swap();
+      runningMax = yield* this.#rewrite(
+        { partitionId, rows: group, runningMax },
+        { due, mapEnd, nowMs, totals },
+      );
+    }
+    this.#completed.push({
+      partitionId,
+      cleanEnd: mapEnd,
+      cleanBytes: totals.bytes,
+      tombstoneBytes: totals.tombstoneBytes,
+      horizonMs: nowMs + due.policy.deleteRetentionMs,
+      cleanedMs: nowMs,
+    });
+    this.#options.metrics.count(
+      'floe_log_cleaner_partitions_total',
+      'Partitions compacted by key.',
+    );
+  }
+
+  /** Returns the offset up to which the map knows all keys. */
+  async *#mapKeys(
+    { cleanEnd, end }: Due,
+    rows: readonly ObjectEntry[],
+  ): AsyncGenerator<number, number> {
+    for (const row of rows) {
+      if (row.endOffset <= cleanEnd || row.baseOffset >= end) continue;
+      for await (const range of this.#ranges(row, cleanEnd)) {
+        const request = { range, fromOffset: cleanEnd, endOffset: end, aborted: [] };
+        const { full, nextOffset } = await this.#options.cleaner.addKeys(request);
+        yield range.bytes.length;
+        if (full) return nextOffset;
+      }
+    }
+    return end;
+  }
+
+  /** Returns the running maximum timestamp after the group. */
+  async *#rewrite(
+    group: RowGroup,
+    how: {
+      readonly due: Due;
+      readonly mapEnd: number;
+      readonly nowMs: number;
+      readonly totals: Totals;
+    },
+  ): AsyncGenerator<number, number> {
+    const { due, mapEnd, nowMs, totals } = how;
+    const { deleteRetentionMs } = due.policy;
+    const { logStartOffset: logStart } = due.partition;
+    const keepEnd = group.rows.at(-1)!.endOffset;
+    const rules = { mapEnd, nowMs, deleteRetentionMs, logStart, keepEnd, aborted: [] };
+    this.#object.begin(group);
+    for (const row of group.rows) {
+      for await (const range of this.#ranges(row, logStart)) {
+        const cleaned = await this.#options.cleaner.clean({ range, ...rules });
+        this.#object.add(cleaned);
+        totals.tombstoneBytes += cleaned.tombstoneBytes;
+        yield range.bytes.length;
+      }
+    }
+    const { bytes, maxTimestamp: runningMax } = this.#object.end();
+    totals.bytes += bytes;
+    return runningMax;
+  }
+
+  /** The entries of a row that end above `fromOffset`, a range at a time. */
+  async *#ranges(row: ObjectEntry, fromOffset: number): AsyncGenerator<StoredRange> {
+    const { source } = this.#options;
+    const index = await loadIndex(source, row, 'maintenance');
+    const range = entriesOf(index, row.partitionId);
+    const share = shareOf(row, objectOf(row), { index, range }, fromOffset);
+    if (share === undefined) return;
+    const limits = { maxGap: GAP_BYTES, maxRange: RANGE_BYTES };
+    for (const planned of planRanges(index, [share.start, share.end], limits)) {
+      const bytes =
+        planned.length <= this.#scratch.length
+          ? this.#scratch.subarray(0, planned.length)
+          : new Uint8Array(new SharedArrayBuffer(planned.length));
+      const read = [{ position: planned.position, into: bytes }];
+      await source.read(share.object, read, { purpose: 'maintenance' });
+      yield storedRange(share, planned, bytes);
+    }
+  }
+
+  // ---------------------------------------------------------------- swap
+
+  #newObject(): PlacedObject {
+    return new PlacedObject({ blockBytes: this.#options.blockBytes, clusterTag: this.#tag });
+  }
+
+  /** Writes the object under way and swaps its rows in, with what it completes. */
+  async *#swap(): AsyncGenerator<number> {
+    const object = this.#object;
+    const completed = this.#completed;
+    this.#object = this.#newObject();
+    this.#completed = [];
+    const { objects } = this.#options.metadata;
+    if (object.groups.length === 0) {
+      if (completed.length > 0) await objects.noteCleaned(completed);
+    } else {
+      try {
+        yield await this.#replace(object, completed);
+      } catch (caught) {
+        // A source changed meanwhile: the object is an orphan, its partitions are looked at afresh.
+        if (!isFloeError(caught, 'conflict')) throw caught;
+        return;
+      }
+    }
+    for (const cleaning of completed) this.#cleanings!.set(cleaning.partitionId, cleaning);
+  }
+
+  async #replace(object: PlacedObject, cleanings: readonly Cleaning[]): Promise<number> {
+    const { clusterId, store, clock, ids, metadata, metrics, logger, onReplaced } = this.#options;
+    const { body, entries } = object.finish();
+    const bytes = body.reduce((sum, part) => sum + part.length, 0);
+    const key = streamKey(clusterId, { timeMs: clock.now(), id: ids.uuid() });
+    await store.put(key, body, { ifNoneMatch: true });
+    const replaced = object.groups.flatMap((group) => group.rows);
+    const nowMs = clock.now();
+    await metadata.objects.replace({
+      object: { key, bytes },
+      entries,
+      replaced,
+      openObjects: [],
+      cleanings,
+      nowMs,
+    });
+    const before = replaced.reduce((sum, row) => sum + row.bytes, 0);
+    metrics.count(
+      'floe_log_cleaner_read_bytes_total',
+      'Bytes of rows replaced by compaction by key.',
+      {},
+      before,
+    );
+    metrics.count(
+      'floe_log_cleaner_written_bytes_total',
+      'Bytes written by compaction by key.',
+      {},
+      bytes,
+    );
+    logger.debug({ rows: replaced.length, before, after: bytes }, 'log compacted by key');
+    onReplaced([...new Set(replaced.map((row) => row.objectId))]);
+    return bytes;
+  }
+}
+
+function storedRange(
+  { object, partitionId, index }: SourceShare,
+  { position, start, end }: Range,
+  bytes: Uint8Array,
+): StoredRange {
+  return {
+    object,
+    partitionId,
+    position,
+    bytes,
+    positions: index.positions.slice(start, end),
+    lengths: index.lengths.slice(start, end),
+    blockPositions: index.blockPositions.slice(start, end),
+    baseOffsets: index.baseOffsets.slice(start, end),
+    placed: index.kinds.slice(start, end).map((kind) => (kind === EntryKind.PLACED ? 1 : 0)),
+  };
+}
