@@ -50,6 +50,9 @@ export const systemClock: Clock = {
   sleep: (delayMs, signal) => sleepOn(systemClock, delayMs, signal),
 };
 
+/** A moment as the Date that a library wants. */
+export const dateAt = (epochMs: number): Date => new Date(epochMs);
+
 interface Pending {
   readonly at: number;
   readonly sequence: number;

@@ -2,6 +2,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ALL_APIS } from '../protocol/apis.ts';
+import { openListener } from './auth/listener-auth.ts';
+import { Session } from './auth/session.ts';
 import { BufferPool } from './buffer-pool.ts';
 import { Connection, type ConnectionShared } from './connection.ts';
 import { LANDING_BYTES } from './frame-receiver.ts';
@@ -75,7 +77,13 @@ it('survives requests with random bodies', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 4 }), async (requests) => {
       const wire = new NullWire();
-      const options = { shared, wire, id: 1, listener: 'PLAINTEXT', onClosed() {} };
+      const session = new Session({
+        ...shared.services,
+        listener: openListener('PLAINTEXT'),
+        host: 'fuzz',
+        subject: undefined,
+      });
+      const options = { shared, wire, id: 1, listener: 'PLAINTEXT', session, onClosed() {} };
       const connection = new Connection(options);
       for (const one of requests) {
         const bytes = frame(one);

@@ -9,8 +9,8 @@
 // - a quota makes the client wait: it was told how long in an earlier reply
 import { AssertionError, assert } from '../base/assert.ts';
 import { FloeError } from '../base/error.ts';
-import { Access } from './auth/access.ts';
-import { ANONYMOUS } from './auth/authorizer.ts';
+import type { Access } from './auth/access.ts';
+import { SASL_AUTHENTICATE_KEY, type Session } from './auth/session.ts';
 import type { BufferPool } from './buffer-pool.ts';
 import { kafkaCodeOf } from './failures.ts';
 import { FrameReceiver } from './frame-receiver.ts';
@@ -20,7 +20,14 @@ import { unsupportedVersionReply } from './handlers/18-api-versions.ts';
 import { Outbox } from './outbox.ts';
 import { chargeArrival, chargeTime } from './quotas/charge.ts';
 import { Mute } from './quotas/mute.ts';
-import { decodeBody, encodeReply, openFrame, peekApiKey } from './request.ts';
+import {
+  decodeBody,
+  encodeReply,
+  type OpenedRequest,
+  openBareToken,
+  openFrame,
+  peekApiKey,
+} from './request.ts';
 import type { RequestStats } from './request-stats.ts';
 import type { BrokerServices } from './services.ts';
 import { Slot } from './slot.ts';
@@ -47,6 +54,8 @@ export interface ConnectionOptions {
   readonly wire: Wire;
   readonly id: number;
   readonly listener: string;
+  /** Who the client is, or has to show yet. */
+  readonly session: Session;
   /** The connection is over; called once. */
   onClosed(): void;
 }
@@ -61,7 +70,7 @@ export class Connection implements ClientConnection {
   readonly listener: string;
   readonly remoteAddress: string;
   client = { name: '', version: '' };
-  readonly access: Access;
+  readonly session: Session;
   readonly #options: ConnectionOptions;
   readonly #shared: ConnectionShared;
   readonly #wire: Wire;
@@ -98,8 +107,9 @@ export class Connection implements ClientConnection {
     this.id = options.id;
     this.listener = options.listener;
     this.remoteAddress = wire.remoteAddress;
-    const who = { principal: ANONYMOUS, host: wire.remoteAddress };
-    this.access = new Access(shared.services.authorizer, who);
+    const { session } = options;
+    this.session = session;
+    const { values } = shared.services.config;
     this.#mute = new Mute(shared.services.clock, this.#pump);
     this.#lastProgressMs = shared.services.clock.monotonic();
     this.#outbox = new Outbox(wire, () => this.#sentSome());
@@ -107,10 +117,17 @@ export class Connection implements ClientConnection {
       landing: shared.landing,
       pool: shared.pool,
       gate: shared.gate,
-      maxFrameBytes: shared.services.config.values['socket.request.max.bytes'],
+      // Nobody may make the broker hold much before it is known who they are.
+      get maxFrameBytes() {
+        return session.trusted ? values['socket.request.max.bytes'] : session.maxTokenBytes;
+      },
       onFrame: (frame) => this.#arrived(frame),
       onNoRoom: () => this.#pauseForRoom(),
     });
+  }
+
+  get access(): Access {
+    return this.session.access;
   }
 
   get signal(): AbortSignal {
@@ -175,6 +192,9 @@ export class Connection implements ClientConnection {
     if (stuck && quietMs > values['connection.progress.timeout.ms']) {
       this.#log('closed: no progress within connection.progress.timeout.ms');
       this.destroy();
+    } else if (this.session.overdue(nowMs)) {
+      this.#log('closed: not authenticated within connection.authentication.timeout.ms');
+      this.destroy();
     } else if (!stuck && this.#idle && quietMs > values['connections.max.idle.ms']) {
       this.destroy();
     }
@@ -193,7 +213,7 @@ export class Connection implements ClientConnection {
   #arrived(frame: Buffer): void {
     if (this.#ending) return;
     const receivedMs = this.#now();
-    if (this.#waiting.length === 0 && this.#mayStart(peekApiKey(frame))) {
+    if (this.#waiting.length === 0 && this.#mayStart(this.#keyOf(frame))) {
       this.#start(frame, receivedMs, false);
     } else {
       this.#waiting.push({ frame: Buffer.from(frame), receivedMs });
@@ -203,7 +223,7 @@ export class Connection implements ClientConnection {
 
   #mayStart(apiKey: number): boolean {
     const { services, gate } = this.#shared;
-    if (this.#mute.on) return false;
+    if (this.#mute.on || this.session.busy) return false;
     const values = services.config.values;
     if (this.#slots.length >= values['connection.max.requests']) return false;
     if (this.#unsentBytes >= values['connection.max.unsent.bytes']) return false;
@@ -237,7 +257,7 @@ export class Connection implements ClientConnection {
     this.#starting = true;
     while (this.#waiting.length > 0 && !this.#ending) {
       const { frame, receivedMs } = this.#waiting[0]!;
-      if (!this.#mayStart(peekApiKey(frame))) break;
+      if (!this.#mayStart(this.#keyOf(frame))) break;
       this.#waiting.shift();
       this.#shared.gate.release(frame.length);
       this.#start(frame, receivedMs, true);
@@ -249,7 +269,7 @@ export class Connection implements ClientConnection {
   #start(frame: Buffer, receivedMs: number, owned: boolean): void {
     const { services, stats } = this.#shared;
     try {
-      const request = openFrame(frame, services.router, owned);
+      const request = this.#open(frame, owned);
       const requestBytes = frame.length;
       const slot = new Slot({
         connection: this,
@@ -274,6 +294,20 @@ export class Connection implements ClientConnection {
     } catch (caught) {
       this.#refuse(caught);
     }
+  }
+
+  #keyOf(frame: Buffer): number {
+    return this.session.expectsBareToken ? SASL_AUTHENTICATE_KEY : peekApiKey(frame);
+  }
+
+  #open(frame: Buffer, owned: boolean): OpenedRequest {
+    const { session } = this;
+    const { router } = this.#shared.services;
+    if (!session.free) {
+      if (session.expectsBareToken) return openBareToken(frame, router);
+      session.admit(peekApiKey(frame));
+    }
+    return openFrame(frame, router, owned);
   }
 
   #handle(slot: Slot, body: never): void {
@@ -384,7 +418,10 @@ export class Connection implements ClientConnection {
       const { pieces, bytes } = slot;
       if (slot.state !== 'replied') this.#finish(slot);
       else if (this.#hungUp) this.#sent(slot);
-      else this.#outbox.push({ pieces, bytes, done: () => this.#sent(slot) });
+      else {
+        this.#outbox.push({ pieces, bytes, done: () => this.#sent(slot) });
+        if (slot.last) this.#hangUp();
+      }
     }
     this.#startWaiting();
     this.#endWhenIdle();

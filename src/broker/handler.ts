@@ -4,6 +4,7 @@
 import type { AnyApi, ReplyOf, RequestOf } from '../protocol/api.ts';
 import type { VersionRange } from '../protocol/versions.ts';
 import type { Access } from './auth/access.ts';
+import type { Session } from './auth/session.ts';
 import type { ClientLimits } from './quotas/index.ts';
 import type { BrokerServices } from './services.ts';
 
@@ -29,6 +30,8 @@ export interface ClientConnection {
   readonly signal: AbortSignal;
   /** Told by ApiVersions v3+ (KIP-511); empty before. */
   client: { readonly name: string; readonly version: string };
+  /** How far the client has authenticated. */
+  readonly session: Session;
   /** Who the client is (`access.who`) and what it may do; another one after it authenticated. */
   readonly access: Access;
 }
@@ -52,6 +55,8 @@ export interface RequestContext {
    * The longest of several counts.
    */
   throttle(ms: number): void;
+  /** Closes the connection once the reply is out; nothing after it is worked on. */
+  endConnection(): void;
   /** Counts an error code that the reply holds for a single partition, group or other part. */
   countError(code: number): void;
 }

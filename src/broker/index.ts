@@ -5,10 +5,11 @@ import type { Component } from '../base/lifecycle.ts';
 import type { LevelControl, Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { IdSource, Prng } from '../base/prng.ts';
+import { resolveSettings } from '../base/settings.ts';
 import type { Metadata } from '../metadata/metadata.ts';
 import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { Log } from '../storage/log/log.ts';
-import { ALLOW_ALL, type Authorizer } from './auth/authorizer.ts';
+import { openSecurity, type Security, securitySettings } from './auth/index.ts';
 import { BrokerConfig, type ShownSetting } from './broker-config.ts';
 import { BufferPool } from './buffer-pool.ts';
 import { FetchSessions } from './fetch-sessions.ts';
@@ -18,8 +19,8 @@ import { Gate } from './gate.ts';
 import { type GroupCoordinator, groupHandlers } from './groups/index.ts';
 import type { AnyHandler } from './handler.ts';
 import { HANDLERS } from './handlers/table.ts';
-import { ClientQuotas, ConnectionLimits } from './quotas/index.ts';
 import { LoggerLevels } from './logger-levels.ts';
+import { ClientQuotas, ConnectionLimits } from './quotas/index.ts';
 import { RequestStats } from './request-stats.ts';
 import { ResourceConfigs } from './resource-configs.ts';
 import { Router } from './router.ts';
@@ -31,10 +32,10 @@ import { type TransactionCoordinator, transactionHandlers } from './transactions
 
 export type { ShownSetting } from './broker-config.ts';
 export type { AnyHandler, Handler } from './handler.ts';
+export { ResourceConfigs } from './resource-configs.ts';
 export type { BoundListener, ListenerOptions } from './server.ts';
 export { type BrokerSettings, brokerSettings, defaultRetentionMs } from './settings.ts';
 export type { TopicConfigChange, TopicConfigExtension, TopicConfigs } from './topic-configs.ts';
-export { ResourceConfigs } from './resource-configs.ts';
 export { topicSettings } from './topic-settings.ts';
 
 export interface BrokerOptions {
@@ -59,8 +60,8 @@ export interface BrokerOptions {
   readonly transactions?: TransactionCoordinator;
   /** Handlers that need more than the broker's services, e.g. those of groups. */
   readonly handlers?: (services: BrokerServices) => readonly AnyHandler[];
-  /** Unless given, every client may do everything. */
-  readonly authorizer?: Authorizer;
+  /** Unless given, clients are asked nothing and may do everything. */
+  readonly security?: Security;
   readonly clock: Clock;
   readonly prng: Prng;
   readonly ids: IdSource;
@@ -145,6 +146,7 @@ async function buildServices(
   fetchWaits: WaitCount,
 ): Promise<BrokerServices> {
   const { settings, nodeId, clusterId, metadata, prng, logDirectory } = options;
+  const security = options.security ?? (await unsecured(options));
   const config = await BrokerConfig.load({
     settings,
     nodeId,
@@ -172,7 +174,8 @@ async function buildServices(
       settings,
       clock: options.clock,
     }),
-    authorizer: options.authorizer ?? ALLOW_ALL,
+    security,
+    authorizer: security.authorizer,
     transactions: options.transactions,
     fetchSessions: new FetchSessions({
       prng,
@@ -188,6 +191,15 @@ async function buildServices(
   const complete = services as BrokerServices & { router: Router };
   complete.router = new Router([...HANDLERS, ...(options.handlers?.(complete) ?? [])]);
   return complete;
+}
+
+/** Listeners that ask nobody for a name, on which everybody may do everything. */
+function unsecured({ listeners, metadata, ...parts }: BrokerOptions): Promise<Security> {
+  const settings = resolveSettings(securitySettings, {});
+  const plain = listeners.map(
+    (listener) => ({ ...listener, protocol: 'PLAINTEXT', settings }) as const,
+  );
+  return openSecurity({ ...parts, settings, metadata: metadata.security, listeners: plain });
 }
 
 /** The address that clients are told for a listener: the advertised one, or the one it is bound to. */

@@ -9,16 +9,21 @@ import { fetchApi } from '../protocol/messages/01-fetch.ts';
 import { metadataApi } from '../protocol/messages/03-metadata.ts';
 import { apiVersionsApi } from '../protocol/messages/18-api-versions.ts';
 import { readRecords } from '../protocol/records.ts';
-import { TEST_CERTIFICATE, TEST_KEY } from './testing/certificate.ts';
+import { TEST_CERTIFICATE } from './testing/certificate.ts';
 import { startTestBroker, type TestBroker, type TestBrokerOptions } from './testing/harness.ts';
 import { RawClient } from './testing/raw-client.ts';
 import { batchOf, fetchRequest, produceRequest } from './testing/requests.ts';
+import { startSecureBroker, TEST_KEYSTORE, testFiles } from './testing/secure-broker.ts';
 
 let test: TestBroker;
 const clients: RawClient[] = [];
 
 async function start(options: TestBrokerOptions = {}): Promise<void> {
   test = await startTestBroker(options);
+  await createTopic();
+}
+
+async function createTopic(): Promise<void> {
   await test.directory.create({
     topicId: '00000000-0000-4000-8000-000000000001',
     name: 't',
@@ -338,18 +343,15 @@ describe('stop', () => {
 
 describe('a TLS listener', () => {
   it('speaks the same protocol, also in frames cut anywhere', async () => {
-    await start({
-      listeners: [
-        { name: 'PLAINTEXT', host: '127.0.0.1', port: 0 },
-        {
-          name: 'SSL',
-          host: '127.0.0.1',
-          port: 0,
-          tls: { key: TEST_KEY, cert: TEST_CERTIFICATE },
-        },
-      ],
+    const files = testFiles();
+    const secure = await startSecureBroker({
+      listeners: 'PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0',
+      'ssl.keystore.location': files.write('keystore.pem', TEST_KEYSTORE),
     });
-    const { port } = test.broker.addresses[1]!;
+    files.remove();
+    test = secure;
+    const port = secure.portOf('SSL');
+    await createTopic();
     const socket = connectTls({
       host: '127.0.0.1',
       port,

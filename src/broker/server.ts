@@ -4,11 +4,13 @@
 // that handle, hand over chunks instead, which are copied where a frame spans them.
 // Not for: what the bytes mean (connection.ts).
 import { type AddressInfo, createServer, type Server, Socket } from 'node:net';
-import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
+import { createServer as createTlsServer, TLSSocket } from 'node:tls';
 import { assert } from '../base/assert.ts';
 import type { Timer } from '../base/clock.ts';
 import { FloeError } from '../base/error.ts';
 import type { Component } from '../base/lifecycle.ts';
+import { subjectName } from './auth/principal-mapping.ts';
+import { Session } from './auth/session.ts';
 import { Connection, type ConnectionShared } from './connection.ts';
 import { type ConnectionLimits, plainAddress, type RefusalReason } from './quotas/index.ts';
 import type { Wire } from './wire.ts';
@@ -19,7 +21,6 @@ export interface ListenerOptions {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
-  readonly tls?: TlsOptions;
 }
 
 export interface BoundListener {
@@ -67,10 +68,7 @@ export class KafkaServer implements Component {
   /** Binds one listener. @throws FloeError `conflict` when the port is taken. */
   async listen(options: ListenerOptions): Promise<BoundListener> {
     const onSocket = (socket: Socket) => this.#accept(socket, options.name);
-    const server =
-      options.tls === undefined
-        ? createServer({ noDelay: true, pauseOnConnect: true }, onSocket)
-        : createTlsServer({ ...options.tls, noDelay: true }, onSocket);
+    const server = this.#server(options.name, onSocket);
     await new Promise<void>((resolve, reject) => {
       const fail = (caught: Error) =>
         reject(FloeError.from(caught, `cannot listen on ${options.host}:${options.port}`));
@@ -86,6 +84,23 @@ export class KafkaServer implements Component {
     this.#servers.push(server);
     const { port } = server.address() as AddressInfo;
     return { name: options.name, host: options.host, port };
+  }
+
+  #server(listener: string, onSocket: (socket: Socket) => void): Server {
+    const { security, logger } = this.#shared.services;
+    const secure = security.listeners.get(listener);
+    assert(secure !== undefined, `listener ${listener} has its security`);
+    const { tls, auth } = secure;
+    if (tls === undefined) return createServer({ noDelay: true, pauseOnConnect: true }, onSocket);
+    const handshakeTimeout = auth.timeoutMs;
+    const server = createTlsServer({ ...tls.material, noDelay: true, handshakeTimeout }, onSocket);
+    // Connections go on with the certificate they began with.
+    tls.onChange((material) => server.setSecureContext(material));
+    server.on('tlsClientError', (caught, socket) => {
+      const facts = { listener, peer: socket.remoteAddress, error: caught.message };
+      logger.info(facts, 'TLS handshake failed');
+    });
+    return server;
   }
 
   stop(): Promise<void> {
@@ -155,8 +170,27 @@ export class KafkaServer implements Component {
     this.#check ??= clock.setTimer(CHECK_EVERY_MS, () => this.#checkAll());
   }
 
+  /** Undefined when the client is refused for its certificate. */
+  #session(socket: Socket, listener: string, host: string): Session | undefined {
+    const { services } = this.#shared;
+    const { auth } = services.security.listeners.get(listener)!;
+    try {
+      return new Session({ ...services, listener: auth, host, subject: subjectOf(socket) });
+    } catch (caught) {
+      const { message } = FloeError.from(caught);
+      services.logger.info({ listener, peer: host, error: message }, 'client refused');
+      return undefined;
+    }
+  }
+
   #open(accepted: Socket, listener: string, address: string): void {
     const shared = this.#shared;
+    const session = this.#session(accepted, listener, address);
+    if (session === undefined) {
+      this.#limits.closed(listener, address);
+      accepted.destroy();
+      return;
+    }
     // Bytes arrive only after the connection is there: reading starts below.
     let connection: Connection | undefined;
     const { socket, start } = readInto(accepted, {
@@ -171,6 +205,7 @@ export class KafkaServer implements Component {
       wire,
       id: this.#nextId++,
       listener,
+      session,
       onClosed: () => this.#closed(opened, address),
     });
     connection = opened;
@@ -195,6 +230,21 @@ export class KafkaServer implements Component {
         ? undefined
         : this.#shared.services.clock.setTimer(CHECK_EVERY_MS, () => this.#checkAll());
   }
+}
+
+/** The subject of the certificate that the client showed; undefined without one. @throws FloeError for a bad one. */
+function subjectOf(socket: Socket): string | undefined {
+  if (!(socket instanceof TLSSocket)) return undefined;
+  const certificate = socket.getPeerX509Certificate();
+  if (certificate === undefined) return undefined;
+  // With ssl.client.auth=requested the handshake goes on in spite of it.
+  if (!socket.authorized) {
+    throw new FloeError(
+      'unauthorized',
+      `its certificate is not trusted: ${socket.authorizationError}`,
+    );
+  }
+  return subjectName(certificate.subject);
 }
 
 interface Reading {

@@ -24,6 +24,8 @@ export class Slot implements RequestContext {
   /** How long the client has to wait after the reply. */
   throttleMs = 0;
   state: 'working' | 'replied' | 'silent' | 'hang-up' = 'working';
+  /** The connection closes after its reply. */
+  last = false;
   pieces: readonly Uint8Array[] = [];
   bytes = 0;
   #afterSend: (() => void)[] | undefined;
@@ -74,6 +76,10 @@ export class Slot implements RequestContext {
 
   afterSend(action: () => void): void {
     (this.#afterSend ??= []).push(action);
+  }
+
+  endConnection(): void {
+    this.last = true;
   }
 
   countError(code: number): void {

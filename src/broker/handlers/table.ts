@@ -16,11 +16,20 @@ import { createAclsHandler } from './30-create-acls.ts';
 import { deleteAclsHandler } from './31-delete-acls.ts';
 import { describeConfigsHandler } from './32-describe-configs.ts';
 import { alterConfigsHandler } from './33-alter-configs.ts';
+import { alterReplicaLogDirsHandler } from './34-alter-replica-log-dirs.ts';
 import { describeLogDirsHandler } from './35-describe-log-dirs.ts';
+import { saslAuthenticateHandler } from './36-sasl-authenticate.ts';
 import { createPartitionsHandler } from './37-create-partitions.ts';
+import { electLeadersHandler } from './43-elect-leaders.ts';
 import { incrementalAlterConfigsHandler } from './44-incremental-alter-configs.ts';
+import { alterPartitionReassignmentsHandler } from './45-alter-partition-reassignments.ts';
+import { listPartitionReassignmentsHandler } from './46-list-partition-reassignments.ts';
 import { describeClientQuotasHandler } from './48-describe-client-quotas.ts';
 import { alterClientQuotasHandler } from './49-alter-client-quotas.ts';
+import { describeUserScramCredentialsHandler } from './50-describe-user-scram-credentials.ts';
+import { alterUserScramCredentialsHandler } from './51-alter-user-scram-credentials.ts';
+import { describeQuorumHandler } from './55-describe-quorum.ts';
+import { updateFeaturesHandler } from './57-update-features.ts';
 import { describeClusterHandler } from './60-describe-cluster.ts';
 import { listConfigResourcesHandler } from './74-list-config-resources.ts';
 import { describeTopicPartitionsHandler } from './75-describe-topic-partitions.ts';
@@ -42,11 +51,20 @@ export const HANDLERS: readonly AnyHandler[] = [
   deleteAclsHandler,
   describeConfigsHandler,
   alterConfigsHandler,
+  alterReplicaLogDirsHandler,
   describeLogDirsHandler,
+  saslAuthenticateHandler,
   createPartitionsHandler,
+  electLeadersHandler,
   incrementalAlterConfigsHandler,
+  alterPartitionReassignmentsHandler,
+  listPartitionReassignmentsHandler,
   describeClientQuotasHandler,
   alterClientQuotasHandler,
+  describeUserScramCredentialsHandler,
+  alterUserScramCredentialsHandler,
+  describeQuorumHandler,
+  updateFeaturesHandler,
   describeClusterHandler,
   listConfigResourcesHandler,
   describeTopicPartitionsHandler,

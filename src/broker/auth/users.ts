@@ -1,0 +1,113 @@
+// Users with passwords: those in the metadata store (KIP-554) over those of the configuration, both as salted
+// credentials in memory. An unknown user gets a credential that no password fits, the same every time, so that
+// nobody learns from the server which users there are.
+// Not for: what a user may do (acl-authorizer.ts).
+import type { Prng } from '../../base/prng.ts';
+import type {
+  CredentialName,
+  ScramCredential,
+  ScramMechanism,
+  SecurityMetadata,
+} from '../../metadata/security.ts';
+import {
+  credentialOf,
+  hmac,
+  isPassword,
+  MIN_ITERATIONS,
+  SCRAM,
+  SCRAM_MECHANISMS,
+  saltPassword,
+} from './scram-keys.ts';
+
+const SALT_BYTES = 24;
+
+/** Most users of the store: all of them are held in memory. */
+export const MAX_USERS = 100_000;
+
+export interface UsersOptions {
+  readonly store: SecurityMetadata;
+  /** The credentials in the store. */
+  readonly credentials: readonly ScramCredential[];
+  readonly prng: Prng;
+}
+
+type Credentials = Map<ScramMechanism, ScramCredential>;
+
+export class Users {
+  readonly #store: SecurityMetadata;
+  readonly #prng: Prng;
+  readonly #stored = new Map<string, Credentials>();
+  readonly #configured = new Map<string, Credentials>();
+  /** Of this process: unknown users look the same as long as it runs. */
+  readonly #secret: Uint8Array;
+
+  constructor({ store, credentials, prng }: UsersOptions) {
+    this.#store = store;
+    this.#prng = prng;
+    this.#secret = prng.bytes(32);
+    for (const credential of credentials) keep(this.#stored, credential);
+  }
+
+  /** Adds a user of the configuration: lasts as long as the process, gives way to one in the store. */
+  async configure(user: string, password: string): Promise<void> {
+    for (const mechanism of SCRAM_MECHANISMS) {
+      keep(this.#configured, await this.salted({ user, mechanism }, password));
+    }
+  }
+
+  /** A new credential, with a salt of its own. */
+  async salted(name: CredentialName, password: string): Promise<ScramCredential> {
+    const salt = this.#prng.bytes(SALT_BYTES);
+    const salted = { ...name, salt, iterations: MIN_ITERATIONS };
+    return credentialOf(salted, await saltPassword(password, salted));
+  }
+
+  /** The user's credential, or one that nothing fits. */
+  credential(name: CredentialName): ScramCredential {
+    return this.#find(name) ?? this.#nobody(name);
+  }
+
+  /** True when there is such a user with this password, whatever mechanism it was set for. */
+  async verify(user: string, password: string): Promise<boolean> {
+    const credentials = this.#of(user);
+    const [mechanism] = credentials?.keys() ?? [];
+    const name = { user, mechanism: mechanism ?? 'SCRAM-SHA-256' } as const;
+    return isPassword(this.credential(name), password);
+  }
+
+  /** Users of the store by name, each with its credentials. */
+  get stored(): ReadonlyMap<string, ReadonlyMap<ScramMechanism, ScramCredential>> {
+    return this.#stored;
+  }
+
+  /** Sets and removes credentials in the store, then here. */
+  async alter(set: readonly ScramCredential[], removed: readonly CredentialName[]): Promise<void> {
+    await this.#store.alterCredentials(set, removed);
+    for (const { user, mechanism } of removed) {
+      const credentials = this.#stored.get(user);
+      credentials?.delete(mechanism);
+      if (credentials?.size === 0) this.#stored.delete(user);
+    }
+    for (const credential of set) keep(this.#stored, credential);
+  }
+
+  #of(user: string): Credentials | undefined {
+    return this.#stored.get(user) ?? this.#configured.get(user);
+  }
+
+  #find({ user, mechanism }: CredentialName): ScramCredential | undefined {
+    return this.#of(user)?.get(mechanism);
+  }
+
+  #nobody(name: CredentialName): ScramCredential {
+    const { digest, bytes } = SCRAM[name.mechanism];
+    const salt = hmac('sha256', this.#secret, `salt ${name.user}`).subarray(0, SALT_BYTES);
+    const key = hmac(digest, this.#secret, `key ${name.user}`).subarray(0, bytes);
+    return { ...name, salt, iterations: MIN_ITERATIONS, storedKey: key, serverKey: key };
+  }
+}
+
+function keep(users: Map<string, Credentials>, credential: ScramCredential): void {
+  const credentials = users.get(credential.user) ?? new Map();
+  users.set(credential.user, credentials.set(credential.mechanism, credential));
+}
