@@ -2,6 +2,7 @@
 import { int, oneOf, type Settings } from '../base/settings.ts';
 import { groupSettings } from '../broker/groups/index.ts';
 import { brokerSettings } from '../broker/index.ts';
+import { transactionSettings } from '../broker/transactions/index.ts';
 import { catalogSettings } from '../catalog/index.ts';
 import { protocolSettings } from '../protocol/index.ts';
 import { querySettings } from '../queries/settings.ts';
@@ -30,6 +31,7 @@ export const settingsByArea = {
   Node: nodeSettings,
   Broker: { ...protocolSettings, ...brokerSettings },
   'Consumer groups': groupSettings,
+  Transactions: transactionSettings,
   Log: { ...logSettings, ...readSettings, ...maintenanceSettings },
   'Object storage': objectSettings,
   'Schema registry': registrySettings,
@@ -42,6 +44,7 @@ export const serverSettings = {
   ...settingsByArea.Node,
   ...settingsByArea.Broker,
   ...settingsByArea['Consumer groups'],
+  ...settingsByArea.Transactions,
   ...settingsByArea.Log,
   ...settingsByArea['Object storage'],
   ...settingsByArea['Schema registry'],

@@ -14,6 +14,8 @@ const SOFTWARE = /^[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?$/;
 export const FEATURES: readonly { readonly name: string; readonly level: number }[] = [
   // Groups of the consumer protocol (KIP-848).
   { name: 'group.version', level: 1 },
+  // An epoch per transaction, partitions that join by being written to (KIP-890).
+  { name: 'transaction.version', level: 2 },
 ];
 
 const supportedFeatures = FEATURES.map(({ name, level }) => ({
