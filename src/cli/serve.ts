@@ -6,7 +6,7 @@ import { type FastifyInstance, fastify } from 'fastify';
 import { systemClock } from '../base/clock.ts';
 import { FloeError } from '../base/error.ts';
 import { Lifecycle } from '../base/lifecycle.ts';
-import { createLogger, type Logger } from '../base/log.ts';
+import { createLogger, type LeveledLogger } from '../base/log.ts';
 import { PrometheusMetrics } from '../base/metrics.ts';
 import { systemIds, systemPrng } from '../base/prng.ts';
 import { resolveSettings, type Settings, type Values } from '../base/settings.ts';
@@ -36,7 +36,7 @@ import { formatAddress } from './address.ts';
 import { portError, startHttp } from './http.ts';
 import { operatorApp } from './operator.ts';
 import type { ServeOptions } from './options.ts';
-import { retentionPin, retentionPolicy } from './retention.ts';
+import { compactedPartitions, retentionPin, retentionPolicy } from './retention.ts';
 import { serverSettings, settingsByArea } from './settings.ts';
 import { tableTopicConfigs } from './table-configs.ts';
 
@@ -58,7 +58,7 @@ type ServerSettings = Values<typeof serverSettings>;
 interface Node {
   readonly options: ServeOptions;
   readonly settings: ServerSettings;
-  readonly logger: Logger;
+  readonly logger: LeveledLogger;
   readonly metrics: PrometheusMetrics;
   readonly lifecycle: Lifecycle;
   readonly clock: typeof systemClock;
@@ -194,6 +194,7 @@ async function startKafka(node: Node, { opened, store, schemas }: Parts): Promis
         metadata,
         clusterId,
         nodeId: settings['node.id'],
+        logControl: node.logger.control,
         logDirectory: store.uri,
         topicConfigExtensions: [tableTopicConfigs({ directory, schemas })],
         otherSettings: otherSettings(settings),
@@ -231,6 +232,8 @@ function maintain(node: Node, { opened, store, tables, configs }: Maintained): v
     ...node,
     store,
     policy: retentionPolicy(opened.directory, configs),
+    compacted: compactedPartitions(opened.directory, configs),
+    maxDecompressedBytes: node.settings['batch.decompressed.max.bytes'],
     pin: retentionPin(tables, opened),
   });
   node.lifecycle.add('maintenance', maintenance);
