@@ -11,7 +11,13 @@ import { PrometheusMetrics } from '../base/metrics.ts';
 import { systemIds, systemPrng } from '../base/prng.ts';
 import { resolveSettings, type Settings, type Values } from '../base/settings.ts';
 import { GroupCoordinator, groupHandlers } from '../broker/groups/index.ts';
-import { type Broker, type ShownSetting, startBroker, type TopicConfigs } from '../broker/index.ts';
+import {
+  type Broker,
+  ResourceConfigs,
+  type ShownSetting,
+  startBroker,
+  type TopicConfigs,
+} from '../broker/index.ts';
 import { TransactionCoordinator, transactionHandlers } from '../broker/transactions/index.ts';
 import { createCatalogServer, EmbeddedCatalog, Warehouse } from '../catalog/index.ts';
 import {
@@ -174,9 +180,15 @@ async function openStore(node: Node): Promise<ObjectStore> {
 async function startKafka(node: Node, { opened, store, schemas }: Parts): Promise<Broker> {
   const { options, settings, lifecycle } = node;
   const { log, directory, metadata, clusterId } = opened;
+  const resourceConfigs = await ResourceConfigs.load(metadata.resourceConfigs);
   const groups = lifecycle.add(
     'groups',
-    await GroupCoordinator.load({ ...node, directory, metadata: metadata.groups }),
+    await GroupCoordinator.load({
+      ...node,
+      directory,
+      metadata: metadata.groups,
+      groupConfigs: (groupId) => resourceConfigs.of('group', groupId),
+    }),
   );
   const transactions = lifecycle.add(
     'transactions',
@@ -195,6 +207,7 @@ async function startKafka(node: Node, { opened, store, schemas }: Parts): Promis
         clusterId,
         nodeId: settings['node.id'],
         logControl: node.logger.control,
+        resourceConfigs,
         logDirectory: store.uri,
         topicConfigExtensions: [tableTopicConfigs({ directory, schemas })],
         otherSettings: otherSettings(settings),

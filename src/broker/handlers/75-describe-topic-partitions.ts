@@ -22,6 +22,10 @@ export const describeTopicPartitionsHandler: Handler<typeof describeTopicPartiti
   api: describeTopicPartitionsApi,
   versions: { min: 0, max: 0 },
   handle(request, { services, access }) {
+    const { cursor } = request;
+    if (cursor !== null && cursor.partitionIndex < 0) {
+      return { topics: [refused(cursor.topicName, ErrorCode.INVALID_REQUEST)] };
+    }
     const topics: TopicReply[] = [];
     let left = Math.max(1, Math.min(request.responsePartitionLimit, MAX_PAGE));
     for (const name of namesOf(services, request)) {
@@ -62,6 +66,10 @@ function unknown(name: string): TopicReply {
     topicNameFault(name) === undefined
       ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
       : ErrorCode.INVALID_TOPIC_EXCEPTION;
+  return refused(name, errorCode);
+}
+
+function refused(name: string, errorCode: number): TopicReply {
   return { errorCode, name, topicId: ZERO_UUID, partitions: [] };
 }
 
