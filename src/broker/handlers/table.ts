@@ -17,23 +17,17 @@ import { deleteAclsHandler } from './31-delete-acls.ts';
 import { describeConfigsHandler } from './32-describe-configs.ts';
 import { alterConfigsHandler } from './33-alter-configs.ts';
 import { alterReplicaLogDirsHandler } from './34-alter-replica-log-dirs.ts';
-import { alterReplicaLogDirsHandler } from './34-alter-replica-log-dirs.ts';
 import { describeLogDirsHandler } from './35-describe-log-dirs.ts';
 import { saslAuthenticateHandler } from './36-sasl-authenticate.ts';
 import { createPartitionsHandler } from './37-create-partitions.ts';
 import { electLeadersHandler } from './43-elect-leaders.ts';
-import { electLeadersHandler } from './43-elect-leaders.ts';
 import { incrementalAlterConfigsHandler } from './44-incremental-alter-configs.ts';
-import { alterPartitionReassignmentsHandler } from './45-alter-partition-reassignments.ts';
-import { listPartitionReassignmentsHandler } from './46-list-partition-reassignments.ts';
 import { alterPartitionReassignmentsHandler } from './45-alter-partition-reassignments.ts';
 import { listPartitionReassignmentsHandler } from './46-list-partition-reassignments.ts';
 import { describeClientQuotasHandler } from './48-describe-client-quotas.ts';
 import { alterClientQuotasHandler } from './49-alter-client-quotas.ts';
 import { describeUserScramCredentialsHandler } from './50-describe-user-scram-credentials.ts';
 import { alterUserScramCredentialsHandler } from './51-alter-user-scram-credentials.ts';
-import { describeQuorumHandler } from './55-describe-quorum.ts';
-import { updateFeaturesHandler } from './57-update-features.ts';
 import { describeQuorumHandler } from './55-describe-quorum.ts';
 import { updateFeaturesHandler } from './57-update-features.ts';
 import { describeClusterHandler } from './60-describe-cluster.ts';
@@ -58,23 +52,17 @@ export const HANDLERS: readonly AnyHandler[] = [
   describeConfigsHandler,
   alterConfigsHandler,
   alterReplicaLogDirsHandler,
-  alterReplicaLogDirsHandler,
   describeLogDirsHandler,
   saslAuthenticateHandler,
   createPartitionsHandler,
   electLeadersHandler,
-  electLeadersHandler,
   incrementalAlterConfigsHandler,
-  alterPartitionReassignmentsHandler,
-  listPartitionReassignmentsHandler,
   alterPartitionReassignmentsHandler,
   listPartitionReassignmentsHandler,
   describeClientQuotasHandler,
   alterClientQuotasHandler,
   describeUserScramCredentialsHandler,
   alterUserScramCredentialsHandler,
-  describeQuorumHandler,
-  updateFeaturesHandler,
   describeQuorumHandler,
   updateFeaturesHandler,
   describeClusterHandler,
