@@ -6,10 +6,10 @@ import { assert } from '../../base/assert.ts';
 /** Smallest area: a page. */
 export const MIN_AREA_BYTES = 4 * 1024;
 
-/** A power-of-two area of the arena. */
+/** An area of the arena: a power of two, less what its end didn't need. */
 export interface Area {
   readonly offset: number;
-  /** Bytes, a power of two ≥ {@link MIN_AREA_BYTES}. */
+  /** Bytes, a multiple of {@link MIN_AREA_BYTES}. */
   readonly size: number;
 }
 
@@ -20,23 +20,38 @@ function areaBytes(length: number): number {
   return size;
 }
 
+/** As much of WebAssembly's interface as we use; Node's types leave it to the browser's. */
+declare const WebAssembly: {
+  readonly Memory: new (size: {
+    initial: number;
+    maximum: number;
+    shared: true;
+  }) => { readonly buffer: SharedArrayBuffer };
+};
+
+const WASM_PAGE_BYTES = 64 * 1024;
+const WASM_MAX_BYTES = 4 * 1024 * 1024 * 1024;
+
+/** Shared memory that begins at a page, where it can be had: files past the page cache are then read straight into it. */
+function alignedMemory(bytes: number): SharedArrayBuffer {
+  if (bytes % WASM_PAGE_BYTES !== 0 || bytes > WASM_MAX_BYTES) return new SharedArrayBuffer(bytes);
+  const pages = bytes / WASM_PAGE_BYTES;
+  return new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true }).buffer;
+}
+
 export class Arena {
   readonly memory: SharedArrayBuffer;
   /** Free areas by order: `#free[k]` holds offsets of areas of MIN_AREA_BYTES · 2^k. */
   readonly #free: Set<number>[] = [];
   #used = 0;
 
-  /** `bytes` is cut down to a power of two. */
+  /** `bytes` is cut down to whole pages. */
   constructor(bytes: number) {
     assert(bytes >= MIN_AREA_BYTES, 'an arena holds at least one area');
-    let size = MIN_AREA_BYTES;
-    this.#free.push(new Set());
-    while (size * 2 <= bytes) {
-      size *= 2;
-      this.#free.push(new Set());
-    }
-    this.memory = new SharedArrayBuffer(size);
-    this.#free.at(-1)!.add(0);
+    const size = Math.floor(bytes / MIN_AREA_BYTES) * MIN_AREA_BYTES;
+    for (let order = 0; MIN_AREA_BYTES * 2 ** order <= size; order += 1) this.#free.push(new Set());
+    this.memory = alignedMemory(size);
+    this.#giveParts(0, size);
   }
 
   /** Bytes in areas that are taken. */
@@ -46,8 +61,9 @@ export class Arena {
 
   /** An area of at least `length` bytes, or undefined when there is none. */
   take(length: number): Area | undefined {
-    const size = areaBytes(length);
-    const order = orderOf(size);
+    const whole = areaBytes(length);
+    const size = Math.ceil(length / MIN_AREA_BYTES) * MIN_AREA_BYTES;
+    const order = orderOf(whole);
     let from = order;
     while (from < this.#free.length && this.#free[from]!.size === 0) from += 1;
     if (from >= this.#free.length) return undefined;
@@ -57,12 +73,27 @@ export class Arena {
     for (; from > order; from -= 1)
       this.#free[from - 1]!.add(offset + MIN_AREA_BYTES * 2 ** (from - 1));
     this.#used += size;
+    this.#giveParts(offset + size, offset + whole);
     return { offset, size };
   }
 
   /** Gives an area back, joined with its free neighbours. */
   give({ offset, size }: Area): void {
     this.#used -= size;
+    this.#giveParts(offset, offset + size);
+  }
+
+  /** Gives `[from, to)` back as the powers of two it is made of. */
+  #giveParts(from: number, to: number): void {
+    while (from < to) {
+      let size = MIN_AREA_BYTES;
+      while (from % (size * 2) === 0 && from + size * 2 <= to) size *= 2;
+      this.#givePart(from, size);
+      from += size;
+    }
+  }
+
+  #givePart(offset: number, size: number): void {
     let order = orderOf(size);
     for (; order < this.#free.length - 1; order += 1) {
       const buddy = offset ^ (MIN_AREA_BYTES * 2 ** order);

@@ -70,25 +70,60 @@ test('a failed load is told to all who wait, and forgotten', async () => {
   expect(cache.stats.usedBytes).toBe(0);
 });
 
-test('the least recently used goes, never what is held', async () => {
+const has = (cache: BlockCache, objectId: number) => cache.peek(objectId, 0, 10) !== undefined;
+
+test('what was read to its end goes first, in that order; never what is held', async () => {
   const cache = new BlockCache(4 * MIN_AREA_BYTES);
   const load = async (objectId: number) => {
     const block = cache.load({ objectId, position: 0, length: 10 }, fill(objectId))!;
     await block.ready;
     return block;
   };
-  const held = await load(1);
-  for (const objectId of [2, 3, 4]) cache.unpin(await load(objectId));
-  cache.unpin(cache.find(2, 0, 10)!);
+  const [held, second, third, unread] = [
+    await load(1),
+    await load(2),
+    await load(3),
+    await load(4),
+  ];
+  for (const block of [held, third, second]) cache.spent(block);
+  for (const block of [second, third, unread]) cache.unpin(block);
   cache.unpin(await load(5));
-  expect([1, 2, 3, 4, 5].map((objectId) => cache.has(objectId, 0, 10))).toEqual([
+  expect([1, 2, 3, 4, 5].map((objectId) => has(cache, objectId))).toEqual([
     true,
     true,
     false,
     true,
     true,
   ]);
+  // Nothing that was read is left but what is held: the oldest that was loaded in vain.
+  for (const objectId of [6, 7]) cache.unpin(await load(objectId));
+  expect([1, 2, 4, 5, 6, 7].map((objectId) => has(cache, objectId))).toEqual([
+    true,
+    false,
+    false,
+    true,
+    true,
+    true,
+  ]);
   expect(held.bytes[0]).toBe(1);
+});
+
+test('who reads ahead takes memory of what was read, not of what others read ahead', async () => {
+  const cache = new BlockCache(2 * MIN_AREA_BYTES);
+  const ahead = (objectId: number) => {
+    const block = cache.load({ objectId, position: 0, length: 10 }, fill(objectId), 'ahead');
+    if (block !== undefined) cache.unpin(block);
+    return block;
+  };
+  const first = ahead(1)!;
+  const second = ahead(2)!;
+  await Promise.all([first.ready, second.ready]);
+  expect(ahead(3)).toBeUndefined();
+  cache.spent(second);
+  expect(ahead(4)).toBeDefined();
+  expect([1, 2, 4].map((objectId) => has(cache, objectId))).toEqual([true, false, true]);
+  expect(cache.load({ objectId: 5, position: 0, length: 10 }, fill(5), 'read')).toBeDefined();
+  expect(has(cache, 1)).toBe(false);
 });
 
 test('when readers hold everything, only who must gets memory of its own', async () => {
@@ -98,10 +133,10 @@ test('when readers hold everything, only who must gets memory of its own', async
     held.push(cache.load({ objectId, position: 0, length: 10 }, fill(objectId))!);
   const range = { objectId: 3, position: 0, length: 10 };
   expect(cache.load(range, fill(3))).toBeUndefined();
-  const own = cache.load(range, fill(3), true)!;
+  const own = cache.load(range, fill(3), 'must')!;
   await own.ready;
   expect(own.bytes[9]).toBe(3);
-  expect(cache.has(3, 0, 10)).toBe(false);
+  expect(has(cache, 3)).toBe(false);
   cache.unpin(own);
   for (const block of held) {
     await block.ready;

@@ -4,7 +4,7 @@
 // a scan never evicts what consumers read. Not for: slabs (the newest bytes), and what the bytes mean (reader.ts).
 import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
-import { type Area, Arena } from './arena.ts';
+import { type Area, Arena, MIN_AREA_BYTES } from './arena.ts';
 
 /** Bytes `[position, position + length)` of an object, pinned while somebody holds them. */
 export interface Block {
@@ -28,6 +28,12 @@ interface Held extends Block {
   dropped: boolean;
 }
 
+/**
+ * For whom a block is loaded: a read that can't go without it, a read that can return less, or somebody who may read
+ * it soon. The last never takes the memory of what was loaded for the same reason and waits to be read.
+ */
+export type LoadReason = 'must' | 'read' | 'ahead';
+
 export interface BlockStats {
   readonly hits: number;
   readonly loads: number;
@@ -41,8 +47,10 @@ const MAX_OVERLAPPING = 16;
 
 export class BlockCache {
   readonly #arena: Arena;
-  /** Insertion order is order of use. */
-  readonly #blocks = new Set<Held>();
+  /** Read to their end, in that order: nobody may want them again. */
+  readonly #spent = new Set<Held>();
+  /** Loaded and not read to their end: somebody is about to want them. In order of loading. */
+  readonly #unread = new Set<Held>();
   /** By object, ascending position. */
   readonly #byObject = new Map<number, Held[]>();
   #hits = 0;
@@ -74,13 +82,21 @@ export class BlockCache {
     if (held === undefined) return undefined;
     this.#hits += 1;
     held.pins += 1;
-    this.#touch(held);
     return held;
   }
 
+  /** Notes that a reader is through with a block: from now on it is the last resort of others, and goes first. */
+  spent(block: Block): void {
+    const held = block as Held;
+    if (held.dropped) return;
+    this.#unread.delete(held);
+    this.#spent.delete(held);
+    this.#spent.add(held);
+  }
+
   /** Like {@link find}, without pinning or counting as a use. */
-  has(objectId: number, from: number, to: number): boolean {
-    return this.#covering(objectId, from, to) !== undefined;
+  peek(objectId: number, from: number, to: number): Block | undefined {
+    return this.#covering(objectId, from, to);
   }
 
   #covering(objectId: number, from: number, to: number): Held | undefined {
@@ -96,21 +112,24 @@ export class BlockCache {
   }
 
   /**
-   * Makes room for a range and loads it, once; the block is pinned. `load` fills and checks its bytes.
-   * Undefined when the range would need more memory than can be freed (readers hold the rest), unless `must`:
-   * then it gets memory of its own, which ends with the block.
+   * Makes room for a range and loads it, once; the block is pinned. `load` fills its bytes; it gets room up to the
+   * end of a page, for sources that read whole pages.
+   * Undefined when the range would need more memory than can be freed (readers hold the rest), unless it
+   * must: then it gets memory of its own, which ends with the block.
    */
   load(
     range: { readonly objectId: number; readonly position: number; readonly length: number },
     load: (bytes: Uint8Array) => Promise<void>,
-    must = false,
+    why: LoadReason = 'read',
   ): Block | undefined {
-    const area = this.#room(range.length);
-    if (area === undefined && !must) return undefined;
-    const bytes =
+    const area = this.#room(range.length, why);
+    if (area === undefined && why !== 'must') return undefined;
+    const room = Math.ceil(range.length / MIN_AREA_BYTES) * MIN_AREA_BYTES;
+    const whole =
       area === undefined
-        ? new Uint8Array(new SharedArrayBuffer(range.length))
-        : this.#arena.view(area, range.length);
+        ? new Uint8Array(new SharedArrayBuffer(room))
+        : this.#arena.view(area, room);
+    const bytes = whole.subarray(0, range.length);
     this.#loads += 1;
     const held: Held = {
       ...range,
@@ -125,15 +144,15 @@ export class BlockCache {
     if (area === undefined) held.dropped = true;
     else this.#insert(held);
     held.pins += 1;
-    held.ready = this.#fill(held, load);
+    held.ready = this.#fill(held, () => load(whole));
     // Whoever waits gets the rejection; a prefetch that nobody waits for must not end the process.
     held.ready.catch(() => {});
     return held;
   }
 
-  async #fill(held: Held, load: (bytes: Uint8Array) => Promise<void>): Promise<void> {
+  async #fill(held: Held, load: () => Promise<void>): Promise<void> {
     try {
-      await load(held.bytes);
+      await load();
       held.loaded = true;
     } catch (caught) {
       this.#drop(held);
@@ -156,40 +175,37 @@ export class BlockCache {
     for (const held of [...(this.#byObject.get(objectId) ?? [])]) this.#drop(held);
   }
 
-  #room(length: number): Area | undefined {
+  #room(length: number, why: LoadReason): Area | undefined {
     for (;;) {
       const area = this.#arena.take(length);
       if (area !== undefined) return area;
-      if (!this.#evictOne()) return undefined;
+      if (!this.#evictOne(why)) return undefined;
     }
   }
 
-  #evictOne(): boolean {
-    for (const held of this.#blocks) {
-      if (held.pins > 0) continue;
-      this.#evictions += 1;
-      this.#drop(held);
-      return true;
-    }
+  #evictOne(why: LoadReason): boolean {
+    for (const blocks of why === 'ahead' ? [this.#spent] : [this.#spent, this.#unread])
+      for (const held of blocks) {
+        if (held.pins > 0) continue;
+        this.#evictions += 1;
+        this.#drop(held);
+        return true;
+      }
     return false;
   }
 
   #insert(held: Held): void {
-    this.#blocks.add(held);
+    this.#unread.add(held);
     const blocks = this.#byObject.get(held.objectId);
     if (blocks === undefined) this.#byObject.set(held.objectId, [held]);
     else blocks.splice(upperBound(blocks, held.position), 0, held);
   }
 
-  #touch(held: Held): void {
-    this.#blocks.delete(held);
-    this.#blocks.add(held);
-  }
-
   #drop(held: Held): void {
     if (held.dropped) return;
     held.dropped = true;
-    this.#blocks.delete(held);
+    this.#spent.delete(held);
+    this.#unread.delete(held);
     const blocks = this.#byObject.get(held.objectId)!;
     blocks.splice(blocks.indexOf(held), 1);
     if (blocks.length === 0) this.#byObject.delete(held.objectId);

@@ -4,7 +4,7 @@
 // Not for: what happens with the bytes (reader.ts), how long they stay (block-cache.ts).
 
 import { isMarker } from '../../metadata/packed-index.ts';
-import type { Block, BlockCache } from './block-cache.ts';
+import type { Block, BlockCache, LoadReason } from './block-cache.ts';
 import type { ByteSource, ReadPurpose } from './byte-source.ts';
 import {
   type EntryColumns,
@@ -28,14 +28,15 @@ export interface LoadRequest {
   readonly purpose: ReadPurpose;
   /** Bytes of batches that the read may still return. */
   readonly maxBytes: number;
-  /** Nothing was found yet: memory has to be found. */
-  readonly must: boolean;
+  readonly why: LoadReason;
   /** Entries that begin at or above it aren't needed. */
   readonly endOffset: number;
 }
 
 /** A read call brings at least this much where it lies together, however little was asked for. */
 const MIN_RANGE_BYTES = 256 * 1024;
+/** Entries this long are worth a read call of their own; stretches would be read again by partitions that lag. */
+const LONG_BYTES = 128 * 1024;
 /** Whole stretches are loaded once the partitions being read make up this share of the bytes. */
 const DENSE_SHARE = 0.5;
 /** Entries that tell how dense a partition lies. */
@@ -91,12 +92,17 @@ export class BlockLoader {
     const { object } = segment;
     const range =
       this.#stretch(request.partitionId, segment, n) ?? this.#range(request, segment, n);
-    const { position, length } = range;
-    const { purpose, must } = request;
+    const alignment = this.#source.alignment ?? 1;
+    const position = Math.floor(range.position / alignment) * alignment;
+    const length = range.position + range.length - position;
+    const { purpose, why } = request;
     return this.#cache.load(
       { objectId: object.objectId, position, length },
-      (into) => this.#source.read(object, [{ position, into }], { purpose }),
-      must,
+      (room) => {
+        const into = alignment === 1 ? room.subarray(0, length) : room;
+        return this.#source.read(object, [{ position, into, need: length }], { purpose });
+      },
+      why,
     );
   }
 
@@ -107,6 +113,7 @@ export class BlockLoader {
 
   /** The aligned stretch around entry `n`, if most of it is being read; undefined otherwise. */
   #stretch(partitionId: number, { object, columns, end: entriesEnd }: Segment, n: number) {
+    if (entryEndByte(columns, n) - entryStartByte(columns, n) >= LONG_BYTES) return undefined;
     let end = entriesEnd;
     while (isMarker(columns.kinds[end - 1]!)) end -= 1;
     const readers = this.#noteReader(object.objectId, partitionId);
@@ -145,36 +152,45 @@ export class BlockLoader {
     this.#cache.forget(objectId);
   }
 
+  /** Notes that a read has used these to their end. */
+  spent(pieces: readonly Piece[]): void {
+    for (const { block } of pieces) if (block !== undefined) this.#cache.spent(block);
+  }
+
   release(pieces: readonly Piece[]): void {
     for (const { block } of pieces) if (block !== undefined) this.#cache.unpin(block);
   }
 
   /**
-   * Loads what comes next, up to `distance` bytes of blocks, when less than half of it is here.
+   * Loads what comes next, up to `distance` bytes of blocks, as soon as a whole read call is missing.
    * Takes only memory that nobody holds, and pins nothing.
    */
   ahead(
-    request: Omit<LoadRequest, 'must' | 'maxBytes' | 'endOffset'>,
+    request: Omit<LoadRequest, 'why' | 'maxBytes' | 'endOffset'>,
     next: Iterable<readonly [segment: Segment, n: number]>,
-    distance: number,
+    { from, distance }: { readonly from: number; readonly distance: number },
   ): void {
     let ahead = 0;
-    let loading = false;
+    // Of the block that the reader is in, only what is left counts.
+    let read = from;
     let block: Block | undefined;
     for (const [segment, n] of next) {
       const { columns, object } = segment;
       if (isMarker(columns.kinds[n]!)) continue;
       if (block !== undefined && covers(block, object.objectId, columns, n)) continue;
-      const from = entryStartByte(columns, n);
-      block = this.#cache.find(object.objectId, from, entryEndByte(columns, n));
+      block = this.#cache.peek(
+        object.objectId,
+        entryStartByte(columns, n),
+        entryEndByte(columns, n),
+      );
       if (block === undefined) {
-        if (ahead >= distance || (!loading && ahead >= distance / 2)) return;
-        loading = true;
-        block = this.#load({ ...request, must: false, maxBytes: distance - ahead }, segment, n);
+        if (distance - ahead < MIN_RANGE_BYTES) return;
+        block = this.#load({ ...request, why: 'ahead', maxBytes: distance - ahead }, segment, n);
+        if (block === undefined) return;
+        this.#cache.unpin(block);
       }
-      if (block === undefined) return;
-      this.#cache.unpin(block);
-      ahead += block.length;
+      ahead += block.length - Math.min(Math.max(read - block.position, 0), block.length);
+      read = 0;
       if (ahead >= distance) return;
     }
   }

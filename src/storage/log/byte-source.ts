@@ -12,6 +12,8 @@ export interface ByteRead {
   readonly position: number;
   /** In shared memory where another thread does the reading. */
   readonly into: Uint8Array;
+  /** How many bytes must be there; the rest of `into` is filled as far as the object goes. Default: all. */
+  readonly need?: number;
 }
 
 export interface ByteSource {
@@ -24,6 +26,8 @@ export interface ByteSource {
     reads: readonly ByteRead[],
     options: { readonly purpose: ReadPurpose; readonly signal?: AbortSignal },
   ): Promise<void>;
+  /** Reads whose position and length are multiples of this take no detour. Default: 1. */
+  readonly alignment?: number;
   /** These objects are gone: lets go of what is held open, or their space would not come back. */
   forget?(keys: readonly string[]): void;
 }
@@ -33,14 +37,14 @@ export function objectSource(store: ObjectStore): ByteSource {
   return {
     async read(object, reads, { signal }) {
       await Promise.all(
-        reads.map(async ({ position, into }) => {
+        reads.map(async ({ position, into, need = into.length }) => {
           const found = await store.get(object.key, {
             start: position,
             length: into.length,
             into,
             ...(signal === undefined ? {} : { signal }),
           });
-          if (found.length < into.length) throw tooShort(object.key, position, into.length);
+          if (found.length < need) throw tooShort(object.key, position, need);
         }),
       );
     },

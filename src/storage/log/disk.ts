@@ -11,6 +11,8 @@ export interface DiskFile {
   pwritev(parts: readonly Uint8Array[], position: number): void;
   /** Bytes read; fewer than asked at the file's end. */
   pread(into: Uint8Array, position: number): number;
+  /** The same without holding up the thread; undefined when this read can't be done so: then `pread` does it. */
+  preadLater?(into: Uint8Array, position: number): Promise<number> | undefined;
   /** Makes contents and size durable. After a failure nothing about unsynced bytes is known. */
   fdatasync(): void;
   size(): number;
@@ -66,6 +68,15 @@ class NodeDiskFile implements DiskFile {
     return fs.readSync(this.#fd, into, 0, into.length, position);
   }
 
+  preadLater(into: Uint8Array, position: number): Promise<number> | undefined {
+    return new Promise((resolve, reject) => {
+      fs.read(this.#fd, into, 0, into.length, position, (error, read) => {
+        if (error === null) resolve(read);
+        else reject(error);
+      });
+    });
+  }
+
   fdatasync(): void {
     fs.fdatasyncSync(this.#fd);
   }
@@ -107,6 +118,9 @@ function staging(): Buffer {
  * this and a quarter of its speed where a hypervisor has to find memory for each page (docs/decisions/0013).
  */
 class DirectDiskFile extends NodeDiskFile {
+  /** Whether the device still takes aligned reads without the staging memory. */
+  #straight = true;
+
   override pwritev(parts: readonly Uint8Array[], position: number): void {
     assert(position % PAGE_BYTES === 0, 'direct writes begin at a page');
     const into = staging();
@@ -135,6 +149,27 @@ class DirectDiskFile extends NodeDiskFile {
   }
 
   override pread(into: Uint8Array, position: number): number {
+    if (this.#straight && aligned(into, position)) {
+      try {
+        return super.pread(into, position);
+      } catch (caught) {
+        // The memory wasn't aligned after all, or the device wants larger blocks.
+        if ((caught as NodeJS.ErrnoException).code !== 'EINVAL') throw caught;
+        this.#straight = false;
+      }
+    }
+    return this.#preadStaged(into, position);
+  }
+
+  override preadLater(into: Uint8Array, position: number): Promise<number> | undefined {
+    if (!this.#straight || !aligned(into, position)) return undefined;
+    return super.preadLater(into, position)?.catch((caught: NodeJS.ErrnoException) => {
+      if (caught.code !== 'EINVAL') throw caught;
+      return this.pread(into, position);
+    });
+  }
+
+  #preadStaged(into: Uint8Array, position: number): number {
     const stage = staging();
     let read = 0;
     while (read < into.length) {
@@ -150,6 +185,15 @@ class DirectDiskFile extends NodeDiskFile {
     }
     return read;
   }
+}
+
+/** Whether a read may go straight into `into`; that its memory as a whole begins at a page is for the device to say. */
+function aligned(into: Uint8Array, position: number): boolean {
+  return (
+    position % PAGE_BYTES === 0 &&
+    into.byteOffset % PAGE_BYTES === 0 &&
+    into.length % PAGE_BYTES === 0
+  );
 }
 
 /** What is left of `parts` after `written` bytes of them. */

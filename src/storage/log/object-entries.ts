@@ -82,7 +82,7 @@ export class ObjectEntries {
       const index = this.#indexes.get(indexKey(row));
       if (index === undefined) return undefined;
       segments.push(cutSegment(row, index, Math.max(offset, row.baseOffset)));
-      bytes += row.bytes;
+      bytes += row.bytes * shareFrom(row, offset);
     }
     return segments;
   }
@@ -188,6 +188,11 @@ export class ObjectEntries {
 /** The first offset that segments hold. */
 const firstOf = ([first]: readonly Segment[]): number =>
   first === undefined ? Infinity : first.columns.baseOffsets[first.start]!;
+
+/** Which part of a row lies at or above `offset`, as far as offsets tell. */
+function shareFrom({ baseOffset, endOffset }: ObjectEntry, offset: number): number {
+  return offset <= baseOffset ? 1 : (endOffset - offset) / (endOffset - baseOffset);
+}
 
 const indexKey = (row: ObjectEntry): string => `${row.objectId}:${row.indexPosition}`;
 

@@ -6,10 +6,10 @@ const MIB = 1024 * KIB;
 
 export const readSettings = {
   'log.read.cache.bytes': long({
-    default: 64 * MIB,
+    default: 96 * MIB,
     min: 1 * MIB,
     max: 64 * 1024 * MIB,
-    doc: 'Shared memory for blocks that consumers read from storage; cut down to a power of two.',
+    doc: 'Shared memory for blocks that consumers read from storage. A consumer that catches up on 16 partitions holds about 75 MiB: a reply under way and what is read ahead.',
   }),
   'log.read.cold.cache.bytes': long({
     default: 16 * MIB,
@@ -43,7 +43,7 @@ export const readSettings = {
     default: 2 * MIB,
     min: 0,
     max: 256 * MIB,
-    doc: 'How many bytes of blocks are loaded ahead of a sequential reader; partitions that lie mixed share them. 0: none. Times the partitions of a fetch it must fit log.read.cache.bytes, or blocks are read again and again.',
+    doc: 'How many bytes are loaded ahead of a sequential reader; partitions that lie mixed share blocks. 0: none. Reading ahead never takes the memory of what others read ahead.',
   }),
   'log.read.crc.sample': int({
     default: 32,

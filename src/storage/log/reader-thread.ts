@@ -12,12 +12,23 @@ import { type ErrorShape, errorFromShape, errorToShape, FloeError } from '../../
 import type { Component } from '../../base/lifecycle.ts';
 import { isFileKey } from '../paths.ts';
 import { type ByteRead, type ByteSource, type ReadPurpose, tooShort } from './byte-source.ts';
-import { type Disk, type DiskFile, nodeDisk } from './disk.ts';
+import { type Disk, type DiskFile, nodeDisk, PAGE_BYTES } from './disk.ts';
 
 /** Files kept open. */
 const MAX_OPEN_FILES = 64;
-/** Consumers' bytes read before the answers go and new calls are looked at: about a millisecond's worth. */
-const BYTES_PER_TURN = 4 * 1024 * 1024;
+/**
+ * Reads under way at once: a disk wants several. They run in libuv's pool of four, which others need as well, so not
+ * more than this; an aligned read of 1 MiB takes about a millisecond.
+ */
+const MAX_READS = 3;
+
+interface OpenFile {
+  readonly file: DiskFile;
+  /** Calls under way. */
+  users: number;
+  /** No further call gets it; closed when unused. */
+  gone: boolean;
+}
 
 interface ReadCall {
   readonly id: number;
@@ -55,9 +66,10 @@ export class ReaderWorker {
   readonly #files: Disk;
   readonly #objects: Disk;
   readonly #direct: boolean;
-  readonly #open = new Map<string, DiskFile>();
+  readonly #open = new Map<string, OpenFile>();
   readonly #queues: Record<ReadPurpose, ReadCall[]> = { consumer: [], table: [], maintenance: [] };
-  #scheduled = false;
+  #underWay = 0;
+  readonly #replies: ReadReply[] = [];
 
   constructor(port: MessagePort, disks: ReaderDisks) {
     this.#port = port;
@@ -73,60 +85,71 @@ export class ReaderWorker {
 
   #take(calls: readonly ReadCall[]): void {
     for (const call of calls) this.#queues[call.purpose].push(call);
-    this.#schedule();
+    this.#start();
   }
 
-  #schedule(): void {
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    // Between two calls the event loop turns, so that a consumer's call that arrived meanwhile goes first.
-    setImmediate(() => this.#work());
-  }
-
-  /** Some calls, then their answers in one message: waking the other thread costs more than a small read. */
-  #work(): void {
-    this.#scheduled = false;
-    const replies: ReadReply[] = [];
-    for (let bytes = 0; bytes < BYTES_PER_TURN; ) {
-      const purpose = PURPOSES.find((candidate) => this.#queues[candidate].length > 0);
-      if (purpose === undefined) break;
-      const call = this.#queues[purpose].shift()!;
-      replies.push(this.#answer(call));
-      for (const { into } of call.reads) bytes += into.length;
-      // What waits behind a slow read of tables or maintenance may be a consumer's.
-      if (purpose !== 'consumer') break;
+  /** Starts what may be under way at once, consumers' first. */
+  #start(): void {
+    for (const purpose of PURPOSES) {
+      // A read of tables or maintenance leaves room for a consumer's that may come.
+      const limit = purpose === 'consumer' ? MAX_READS : MAX_READS - 1;
+      const queue = this.#queues[purpose];
+      while (queue.length > 0 && this.#underWay < limit) {
+        const call = queue.shift()!;
+        this.#underWay += 1;
+        this.#answer(call).then((reply) => {
+          this.#underWay -= 1;
+          this.#reply(reply);
+          this.#start();
+        });
+      }
     }
-    if (replies.length === 0) return;
-    this.#port.postMessage(replies);
-    this.#schedule();
   }
 
-  #answer({ id, key, reads }: ReadCall): ReadReply {
+  /** Answers of one turn cross together: waking the other thread costs more than a small read. */
+  #reply(reply: ReadReply): void {
+    if (this.#replies.length === 0)
+      setImmediate(() => this.#port.postMessage(this.#replies.splice(0)));
+    this.#replies.push(reply);
+  }
+
+  async #answer({ id, key, reads }: ReadCall): Promise<ReadReply> {
+    let open: OpenFile | undefined;
     try {
-      const file = this.#file(key);
-      for (const { position, into } of reads) readWhole(file, key, { position, into });
+      open = this.#file(key);
+      open.users += 1;
+      for (const read of reads) await readWhole(open.file, key, read);
       return { id };
     } catch (caught) {
       this.#close(key);
       return { id, error: errorToShape(caught) };
+    } finally {
+      if (open !== undefined) {
+        open.users -= 1;
+        closeUnused(open);
+      }
     }
   }
 
-  #file(key: string): DiskFile {
-    let file = this.#open.get(key);
-    if (file === undefined) {
-      file = (isFileKey(key) ? this.#files : this.#objects).open(key, 'existing', this.#direct);
+  #file(key: string): OpenFile {
+    let open = this.#open.get(key);
+    if (open === undefined) {
+      const disk = isFileKey(key) ? this.#files : this.#objects;
+      open = { file: disk.open(key, 'existing', this.#direct), users: 0, gone: false };
       if (this.#open.size >= MAX_OPEN_FILES) this.#close(this.#open.keys().next().value!);
     }
     // Set again: insertion order is order of use.
     this.#open.delete(key);
-    this.#open.set(key, file);
-    return file;
+    this.#open.set(key, open);
+    return open;
   }
 
   #close(key: string): void {
-    this.#open.get(key)?.close();
+    const open = this.#open.get(key);
+    if (open === undefined) return;
     this.#open.delete(key);
+    open.gone = true;
+    closeUnused(open);
   }
 
   #closeAll(): void {
@@ -134,17 +157,31 @@ export class ReaderWorker {
   }
 }
 
-function readWhole(file: DiskFile, key: string, { position, into }: ByteRead): void {
+/** A closed descriptor's number may be another file's by the time that a read under way gets to it. */
+function closeUnused({ file, users, gone }: OpenFile): void {
+  if (gone && users === 0) file.close();
+}
+
+async function readWhole(
+  file: DiskFile,
+  key: string,
+  { position, into, need = into.length }: ByteRead,
+): Promise<void> {
   let filled = 0;
-  while (filled < into.length) {
-    const read = file.pread(filled === 0 ? into : into.subarray(filled), position + filled);
-    if (read === 0) throw tooShort(key, position, into.length);
+  while (filled < need) {
+    const rest = filled === 0 ? into : into.subarray(filled);
+    const later = file.preadLater?.(rest, position + filled);
+    const read = later === undefined ? file.pread(rest, position + filled) : await later;
+    if (read === 0) throw tooShort(key, position, need);
     filled += read;
   }
 }
 
 /** The caller's side: a source whose reads cross `port`. Closing the port fails what is under way. */
-export function threadSource(port: Pick<MessagePort, 'on' | 'postMessage'>): ByteSource {
+export function threadSource(
+  port: Pick<MessagePort, 'on' | 'postMessage'>,
+  alignment = 1,
+): ByteSource {
   const waiting = new Map<number, { resolve(): void; reject(error: FloeError): void }>();
   let nextId = 0;
   let closed = false;
@@ -168,6 +205,7 @@ export function threadSource(port: Pick<MessagePort, 'on' | 'postMessage'>): Byt
     waiting.clear();
   });
   return {
+    alignment,
     read(object, reads, { purpose, signal }) {
       if (closed) return Promise.reject(gone());
       if (signal?.aborted === true) return Promise.reject(FloeError.from(signal.reason));
@@ -198,7 +236,7 @@ export function startReaderThread(roots: ReaderRoots): ReaderThread {
   });
   // A read under way keeps the process alive through its caller; the idle thread does not.
   worker.unref();
-  const source = threadSource(asPort(worker));
+  const source = threadSource(asPort(worker), roots.direct ? PAGE_BYTES : 1);
   return {
     source,
     async stop() {

@@ -4,7 +4,7 @@ import { MessageChannel } from 'node:worker_threads';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Compression } from '../../protocol/codecs.ts';
 import { batchEnd } from '../../protocol/record-batch.ts';
-import { type Disk, nodeDisk } from './disk.ts';
+import { type Disk, type DiskFile, nodeDisk } from './disk.ts';
 import { loadRecent } from './open-log.ts';
 import { ReaderWorker, startReaderThread, threadSource } from './reader-thread.ts';
 import { batchesOf, TEST_CLUSTER, TestLog } from './test-log.ts';
@@ -336,6 +336,46 @@ test('the reader thread holds no file open that is gone', async () => {
   expect(open).toBe(1);
   source.forget!(['x', 'never opened']);
   await vi.waitFor(() => expect(open).toBe(0));
+  port2.close();
+});
+
+test('a file that goes while it is read is closed after the read, and not read again', async () => {
+  const { port1, port2 } = new MessageChannel();
+  const events: string[] = [];
+  let finish: (() => void) | undefined;
+  const file = {
+    preadLater: (into: Uint8Array) =>
+      new Promise<number>((resolve) => {
+        finish = () => resolve(into.length);
+      }),
+    close: () => events.push('closed'),
+  } as unknown as DiskFile;
+  const disk = {
+    open: () => {
+      events.push('opened');
+      return file;
+    },
+  } as unknown as Disk;
+  new ReaderWorker(port1, { files: disk, objects: disk });
+  const source = threadSource(port2);
+  const into = new Uint8Array(new SharedArrayBuffer(6));
+  const read = () =>
+    source.read({ objectId: 1, key: 'x', generation: 0 }, [{ position: 0, into }], {
+      purpose: 'consumer',
+    });
+  const first = read();
+  await vi.waitFor(() => expect(finish).toBeDefined());
+  source.forget!(['x']);
+  const finishFirst = finish!;
+  const second = read();
+  await vi.waitFor(() => expect(finish).not.toBe(finishFirst));
+  expect(events).toEqual(['opened', 'opened']);
+  finishFirst();
+  await first;
+  expect(events).toEqual(['opened', 'opened', 'closed']);
+  finish!();
+  await second;
+  expect(events).toHaveLength(3);
   port2.close();
 });
 

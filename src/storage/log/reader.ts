@@ -11,7 +11,7 @@ import type { LogMetadata } from '../../metadata/log.ts';
 import type { ObjectsMetadata } from '../../metadata/objects.ts';
 import { EntryKind, isMarker, openIndex } from '../../metadata/packed-index.ts';
 import { type BatchPosition, cutBatches, RunCollector } from './batch-cut.ts';
-import { BlockCache } from './block-cache.ts';
+import { BlockCache, type LoadReason } from './block-cache.ts';
 import { checkEntries } from './block-check.ts';
 import { BlockLoader, type Piece } from './block-loader.ts';
 import type { ByteSource, ReadPurpose } from './byte-source.ts';
@@ -153,7 +153,7 @@ export class LogReader implements ColdReader {
     const segments = located instanceof Promise ? await located : located;
     if (this.#stopped) return;
     const cursor = this.#cursors.find(request.partitionId, request.offset);
-    const pieces = this.#plan(request, segments, { cursor, must: false });
+    const pieces = this.#plan(request, segments, { cursor, why: 'ahead' });
     const loader = this.#loader(request.purpose);
     await Promise.allSettled(pieces.map(({ block }) => block?.ready));
     loader.release(pieces);
@@ -199,13 +199,17 @@ export class LogReader implements ColdReader {
     }
     const cursor = this.#cursors.find(request.partitionId, request.offset);
     const loader = this.#loader(request.purpose);
-    const pieces = this.#plan(request, segments, { cursor, must: true });
+    const pieces = this.#plan(request, segments, { cursor, why: 'must' });
     try {
       for (const { block } of pieces) if (block?.loaded === false) await block.ready;
       const found = this.#cut(request, pieces, cursor);
       if (cursor !== undefined && found.next !== undefined)
-        loader.ahead(request, entriesAfter(segments, found.next.offset, request), this.#distance);
+        loader.ahead(request, entriesAfter(segments, found.next.offset, request), {
+          from: found.next.position,
+          distance: this.#distance,
+        });
       const { runs, bytes } = found;
+      loader.spent(pieces.slice(0, found.whole));
       return { runs, bytes, release: () => loader.release(pieces.splice(0)) };
     } catch (caught) {
       loader.release(pieces);
@@ -240,7 +244,7 @@ export class LogReader implements ColdReader {
   #plan(
     request: ColdReadRequest,
     segments: readonly Segment[],
-    how: { readonly cursor: Cursor | undefined; readonly must: boolean },
+    how: { readonly cursor: Cursor | undefined; readonly why: LoadReason },
   ): Piece[] {
     const pieces: Piece[] = [];
     // The part of the first entry that an earlier read has returned doesn't count.
@@ -252,8 +256,8 @@ export class LogReader implements ColdReader {
       while (n < segment.end) {
         const enough = pieces.length > 0 && planned >= request.maxBytes;
         if (enough || segment.columns.baseOffsets[n]! >= request.endOffset) return pieces;
-        const must = how.must && pieces.length === 0;
-        const piece = this.#loader(request.purpose).piece({ ...request, must }, segment, n);
+        const why = how.why === 'must' && pieces.length > 0 ? 'read' : how.why;
+        const piece = this.#loader(request.purpose).piece({ ...request, why }, segment, n);
         if (piece === undefined) return pieces;
         pieces.push(piece);
         for (; n < piece.end; n += 1) planned += bytesOf(segment.columns, n);
@@ -267,17 +271,22 @@ export class LogReader implements ColdReader {
     request: ColdReadRequest,
     pieces: readonly Piece[],
     cursor: Cursor | undefined,
-  ): Pick<ColdRead, 'runs' | 'bytes'> & { readonly next: Cursor | undefined } {
+  ): Pick<ColdRead, 'runs' | 'bytes'> & {
+    readonly next: Cursor | undefined;
+    readonly whole: number;
+  } {
     const collector = new RunCollector();
     let next: Cursor | undefined;
+    let whole = 0;
     for (const piece of pieces) {
       this.#check(request.partitionId, piece);
       const cut = cutPiece(piece, request, { collector, cursor });
       next = cut.next ?? next;
       if (!cut.whole) break;
+      whole += 1;
     }
     if (next !== undefined) this.#cursors.remember(request.partitionId, next, cursor);
-    return { runs: collector.finish(), bytes: collector.bytes, next };
+    return { runs: collector.finish(), bytes: collector.bytes, next, whole };
   }
 
   #check(partitionId: number, { segment, start, end, block }: Piece): void {
