@@ -10,6 +10,7 @@ import { createLogger, type LeveledLogger } from '../base/log.ts';
 import { PrometheusMetrics } from '../base/metrics.ts';
 import { systemIds, systemPrng } from '../base/prng.ts';
 import { resolveSettings, type Settings, type Values } from '../base/settings.ts';
+import { type SplitSettings, splitListenerSettings } from '../broker/auth/index.ts';
 import { GroupCoordinator, groupHandlers } from '../broker/groups/index.ts';
 import {
   type Broker,
@@ -43,6 +44,7 @@ import { portError, startHttp } from './http.ts';
 import { operatorApp } from './operator.ts';
 import type { ServeOptions } from './options.ts';
 import { compactedPartitions, retentionPin, retentionPolicy } from './retention.ts';
+import { type NodeSecurity, startSecurity } from './security.ts';
 import { serverSettings, settingsByArea } from './settings.ts';
 import { tableTopicConfigs } from './table-configs.ts';
 
@@ -54,6 +56,8 @@ export interface Floe {
     readonly catalog: string;
     readonly http: string;
   };
+  /** Looks at certificate files now. */
+  reload(): void;
   /** Stops taking work, flushes, frees everything. */
   stop(): Promise<void>;
 }
@@ -64,6 +68,7 @@ type ServerSettings = Values<typeof serverSettings>;
 interface Node {
   readonly options: ServeOptions;
   readonly settings: ServerSettings;
+  readonly byListener: SplitSettings['byListener'];
   readonly logger: LeveledLogger;
   readonly metrics: PrometheusMetrics;
   readonly lifecycle: Lifecycle;
@@ -74,12 +79,14 @@ interface Node {
 
 /** Starts a node. @throws FloeError of one clear line; nothing is left running then. */
 export async function serve(options: ServeOptions): Promise<Floe> {
-  const settings = resolveSettings(serverSettings, options.settings);
+  const { common, byListener } = splitListenerSettings(options.settings);
+  const settings = resolveSettings(serverSettings, common);
   const logger = createLogger(settings['log.level']);
   const lifecycle = new Lifecycle(systemClock, logger);
   const node: Node = {
     options,
     settings,
+    byListener,
     logger,
     lifecycle,
     metrics: new PrometheusMetrics(),
@@ -108,7 +115,11 @@ async function start(node: Node): Promise<Floe> {
   const catalog = new EmbeddedCatalog({ ...node, metadata: opened.metadata.catalog, warehouse });
   const parts = { opened, store, warehouse, catalog, schemas };
   const tables = lifecycle.add('table topics', startTables(node, parts));
-  const broker = await startKafka(node, parts);
+  const secured = lifecycle.add(
+    'security',
+    await startSecurity({ ...node, kafka: options.kafka, metadata: opened.metadata.security }),
+  );
+  const broker = await startKafka(node, parts, secured);
   maintain(node, { opened, store, tables, configs: broker.topicConfigs });
 
   const registryApp = fastify(registryServerOptions);
@@ -126,7 +137,7 @@ async function start(node: Node): Promise<Floe> {
     ['http', operator],
   ] as const;
   const addresses: Floe['addresses'] & Record<string, string> = {
-    kafka: formatAddress({ host: options.kafka.host, port: broker.addresses[0]!.port }),
+    kafka: kafkaAddresses(broker),
     registry: '',
     catalog: '',
     http: '',
@@ -136,7 +147,7 @@ async function start(node: Node): Promise<Floe> {
     Object.assign(addresses, { [name]: server.address });
   }
   logger.info({ ...addresses, storage: store.uri, clusterId: opened.clusterId }, 'ready');
-  return { addresses, stop: () => lifecycle.stop() };
+  return { addresses, reload: () => secured.reload(), stop: () => lifecycle.stop() };
 }
 
 interface Parts {
@@ -177,7 +188,11 @@ async function openStore(node: Node): Promise<ObjectStore> {
   return store;
 }
 
-async function startKafka(node: Node, { opened, store, schemas }: Parts): Promise<Broker> {
+async function startKafka(
+  node: Node,
+  { opened, store, schemas }: Parts,
+  { security, listeners }: NodeSecurity,
+): Promise<Broker> {
   const { options, settings, lifecycle } = node;
   const { log, directory, metadata, clusterId } = opened;
   const resourceConfigs = await ResourceConfigs.load(metadata.resourceConfigs);
@@ -200,7 +215,8 @@ async function startKafka(node: Node, { opened, store, schemas }: Parts): Promis
       'broker',
       await startBroker({
         ...node,
-        listeners: [{ name: 'PLAINTEXT', ...options.kafka }],
+        listeners,
+        security,
         log,
         directory,
         metadata,
@@ -216,8 +232,15 @@ async function startKafka(node: Node, { opened, store, schemas }: Parts): Promis
       }),
     );
   } catch (caught) {
+    if (settings.listeners.length > 0) throw caught;
     throw portError('--kafka', options.kafka, caught);
   }
+}
+
+/** `host:port` of the first listener; further ones with their names. */
+function kafkaAddresses({ addresses }: Broker): string {
+  const [first, ...others] = addresses.map((bound) => ({ ...bound, text: formatAddress(bound) }));
+  return [first!.text, ...others.map(({ name, text }) => `${name}://${text}`)].join(',');
 }
 
 /** What DescribeConfigs shows of the parts beside the broker. */

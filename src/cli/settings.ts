@@ -1,5 +1,6 @@
 // Every setting that `floe serve` takes, put together from the folders' own definitions.
 import { int, oneOf, type Settings } from '../base/settings.ts';
+import { securitySettings } from '../broker/auth/index.ts';
 import { groupSettings } from '../broker/groups/index.ts';
 import { brokerSettings } from '../broker/index.ts';
 import { transactionSettings } from '../broker/transactions/index.ts';
@@ -30,6 +31,7 @@ const nodeSettings = {
 export const settingsByArea = {
   Node: nodeSettings,
   Broker: { ...protocolSettings, ...brokerSettings },
+  Security: securitySettings,
   'Consumer groups': groupSettings,
   Transactions: transactionSettings,
   Log: { ...logSettings, ...readSettings, ...maintenanceSettings },
@@ -43,6 +45,7 @@ export const settingsByArea = {
 export const serverSettings = {
   ...settingsByArea.Node,
   ...settingsByArea.Broker,
+  ...settingsByArea.Security,
   ...settingsByArea['Consumer groups'],
   ...settingsByArea.Transactions,
   ...settingsByArea.Log,

@@ -3,7 +3,12 @@ export { CLUSTER_NAME } from '../../protocol/acls.ts';
 export { Access } from './access.ts';
 export type { Authorizer, Principal, Requester } from './authorizer.ts';
 export { type ListenerAuth, type SecurityProtocol, usesSasl, usesTls } from './listener-auth.ts';
-export { type ListenerSpec, listenersOf, splitListenerSettings } from './listeners.ts';
+export {
+  type ListenerSpec,
+  listenersOf,
+  type SplitSettings,
+  splitListenerSettings,
+} from './listeners.ts';
 export {
   openSecurity,
   type SecureListener,

@@ -10,10 +10,9 @@ import type { AclBinding, SecurityMetadata } from '../../metadata/security.ts';
 import { AclAuthorizer } from './acl-authorizer.ts';
 import { ALLOW_ALL, ANONYMOUS, type Authorizer, type Principal } from './authorizer.ts';
 import type { Mechanism } from './exchange.ts';
-import { keySource } from './jwks.ts';
 import { type ListenerAuth, usesSasl, usesTls } from './listener-auth.ts';
 import type { ListenerSpec } from './listeners.ts';
-import { oauthMechanism, type TokenRules, type VerifiedToken, verifyToken } from './oauth.ts';
+import type { VerifiedToken } from './oauth.ts';
 import { plainMechanism } from './plain.ts';
 import { parseMappingRules } from './principal-mapping.ts';
 import { scramMechanism } from './scram.ts';
@@ -53,7 +52,7 @@ export async function openSecurity(options: SecurityOptions): Promise<Security> 
   for (const { user, password } of configuredUsers(settings['sasl.users.location'])) {
     await users.configure(user, password);
   }
-  const tokens = tokenRules(options);
+  const tokens = await tokenChecks(options);
   const parts = { users, tokens };
   const listeners = new Map(
     options.listeners.map((spec) => [spec.name, secureListener(spec, options, parts)]),
@@ -62,8 +61,8 @@ export async function openSecurity(options: SecurityOptions): Promise<Security> 
     authorizer: authorizerOf(options, acls),
     users,
     listeners,
-    verifyToken(token) {
-      if (tokens !== undefined) return verifyToken(token, tokens);
+    async verifyToken(token) {
+      if (tokens !== undefined) return tokens.verify(token);
       throw new FloeError('unauthorized', 'bearer tokens are not enabled here');
     },
   };
@@ -103,16 +102,21 @@ function configuredUsers(path: string): { user: string; password: string }[] {
   });
 }
 
-function tokenRules({ settings, clock, logger }: SecurityOptions): TokenRules | undefined {
+interface TokenChecks {
+  readonly mechanism: Mechanism;
+  verify(token: string): Promise<VerifiedToken>;
+}
+
+/** Undefined where no keys are configured; the code for tokens isn't even loaded then. */
+async function tokenChecks(options: SecurityOptions): Promise<TokenChecks | undefined> {
+  const { settings, clock, logger } = options;
   const url = settings['sasl.oauthbearer.jwks.endpoint.url'];
   if (url === '') return undefined;
-  return {
-    keys: keySource({
-      url,
-      refreshMs: settings['sasl.oauthbearer.jwks.endpoint.refresh.ms'],
-      clock,
-      logger,
-    }),
+  const { keySource } = await import('./jwks.ts');
+  const { oauthMechanism, verifyToken } = await import('./oauth.ts');
+  const refreshMs = settings['sasl.oauthbearer.jwks.endpoint.refresh.ms'];
+  const rules = {
+    keys: keySource({ url, refreshMs, clock, logger }),
     issuer: settings['sasl.oauthbearer.expected.issuer'] || undefined,
     audience: settings['sasl.oauthbearer.expected.audience'],
     userClaim: settings['sasl.oauthbearer.sub.claim.name'],
@@ -120,11 +124,12 @@ function tokenRules({ settings, clock, logger }: SecurityOptions): TokenRules | 
     clockSkewSeconds: settings['sasl.oauthbearer.clock.skew.seconds'],
     clock,
   };
+  return { mechanism: oauthMechanism(rules), verify: (token) => verifyToken(token, rules) };
 }
 
 interface Parts {
   readonly users: Users;
-  readonly tokens: TokenRules | undefined;
+  readonly tokens: TokenChecks | undefined;
 }
 
 function secureListener(
@@ -179,7 +184,7 @@ function mechanismOf(
 ): Mechanism {
   if (name === 'PLAIN') return plainMechanism(users);
   if (name !== 'OAUTHBEARER') return scramMechanism({ mechanism: name, users, prng });
-  if (tokens !== undefined) return oauthMechanism(tokens);
+  if (tokens !== undefined) return tokens.mechanism;
   const missing = 'sasl.oauthbearer.jwks.endpoint.url';
   throw new FloeError(
     'invalid',

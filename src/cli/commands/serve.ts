@@ -50,6 +50,7 @@ async function run(flags: ServeFlags): Promise<void> {
     void floe.stop().finally(() => process.exit(0));
   };
   process.on('SIGTERM', stop);
+  process.on('SIGHUP', () => floe.reload());
   process.on('SIGINT', stop);
 }
 
