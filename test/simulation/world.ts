@@ -158,6 +158,7 @@ export class World {
         await node.host.sequencer.roll();
       },
       onMoved: (partitions) => node.log.logStartsMoved(partitions),
+      onCompacted: (...args) => node.log.compacted(...args),
       hasRoom: () => true,
       retireFiles: async (keys) => {
         life.check();

@@ -439,6 +439,11 @@ export class FrontLog implements Log {
     this.#partitions.moveLogStarts(moved);
   }
 
+  /** Records below `endOffset` were compacted by key: older copies in memory are not served any more. */
+  compacted(partitionId: number, endOffset: number): void {
+    this.#tail.dropBelow(partitionId, endOffset);
+  }
+
   sizeOf(partitionId: number): number {
     return this.#partitions.get(partitionId)?.sizeBytes ?? 0;
   }

@@ -53,6 +53,7 @@ function keyCompactor(
     logger: silentLogger,
     metrics: noMetrics,
     onReplaced: (objectIds) => log.reader.replaced(objectIds),
+    onCompacted: () => {},
     ...more,
   });
 }

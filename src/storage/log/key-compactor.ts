@@ -67,6 +67,8 @@ export interface KeyCompactorOptions {
   readonly metrics: Metrics;
   /** Told which objects lost rows, after the swap. */
   readonly onReplaced: (objectIds: readonly number[]) => void;
+  /** Told of partitions and the offset below which copies in memory are out of date, after the swap. */
+  readonly onCompacted: (partitionId: number, endOffset: number) => void;
 }
 
 /** Sources are read in ranges this large; gaps this small are read along. */
@@ -432,7 +434,8 @@ export class KeyCompactor {
   }
 
   async #replace(object: PlacedObject, cleanings: readonly Cleaning[]): Promise<number> {
-    const { clusterId, store, clock, ids, metadata, metrics, logger, onReplaced } = this.#options;
+    const { clusterId, store, clock, ids, metadata, metrics, logger } = this.#options;
+    const { onReplaced, onCompacted } = this.#options;
     const { body, entries } = object.finish();
     const bytes = body.reduce((sum, part) => sum + part.length, 0);
     const key = streamKey(clusterId, { timeMs: clock.now(), id: ids.uuid() });
@@ -462,6 +465,7 @@ export class KeyCompactor {
     );
     logger.debug({ rows: replaced.length, before, after: bytes }, 'log compacted by key');
     onReplaced([...new Set(replaced.map((row) => row.objectId))]);
+    for (const { partitionId, endOffset } of entries) onCompacted(partitionId, endOffset);
     return bytes;
   }
 }

@@ -43,6 +43,7 @@ function start(more: Partial<MaintenanceOptions> = {}): void {
     policy: () => ({ retentionMs: 3_600_000, retentionBytes: -1 }),
     pin: () => Infinity,
     onMoved: () => {},
+    onCompacted: () => {},
     retireFiles: (keys) => log.host.sequencer.retireFiles(keys),
     hasRoom: () => true,
     ...more,

@@ -42,6 +42,8 @@ export interface MaintenanceOptions {
   readonly pin: (partitionId: number) => number | Promise<number>;
   /** The front takes over new log starts and sizes. */
   readonly onMoved: (partitions: readonly PartitionLog[]) => void;
+  /** Records of a partition below an offset were compacted by key: copies in memory are out of date. */
+  readonly onCompacted: (partitionId: number, endOffset: number) => void;
   readonly retireFiles: (keys: readonly string[]) => Promise<void>;
   /** Partitions of topics with `cleanup.policy=compact`, as configured now. */
   readonly compacted: () => Iterable<CompactedPartition>;
@@ -260,5 +262,6 @@ export function maintainLog(opened: OpenedLog, options: MaintainOptions): Mainte
       maxDecompressedBytes: options.maxDecompressedBytes,
     }),
     onMoved: (partitions) => opened.log.logStartsMoved(partitions),
+    onCompacted: (...args) => opened.log.compacted(...args),
   });
 }

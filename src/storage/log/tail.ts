@@ -152,6 +152,16 @@ export class TailCache {
     else if (keep > 0) stretches.splice(0, keep);
   }
 
+  /** Batches of the partition below `endOffset` were compacted by key: what is stored takes their place. */
+  dropBelow(partitionId: number, endOffset: number): void {
+    const stretches = this.#partitions.get(partitionId);
+    if (stretches === undefined) return;
+    let keep = 0;
+    while (keep < stretches.length && startOffset(stretches[keep]!) < endOffset) keep += 1;
+    if (keep === stretches.length) this.#partitions.delete(partitionId);
+    else stretches.splice(0, keep);
+  }
+
   /** Ends a deleted partition. */
   removePartition(partitionId: number): void {
     this.#partitions.delete(partitionId);
@@ -317,6 +327,10 @@ function toMarkers(index: PackedIndex): FlushTail {
     flush.slabOffsets[n] = at;
   }
   return flush;
+}
+
+function startOffset({ flush, start }: Stretch): number {
+  return flush.baseOffsets[start]!;
 }
 
 function lastOffset({ flush, end }: Stretch): number {
