@@ -16,7 +16,7 @@ export interface AwaitRows {
 }
 
 /**
- * Resolves once the topic's table has `rows` committed rows. A table in trouble tries again by itself, so it is waited
+ * Resolves once the topic's table has committed `rows` rows and everything else its topic holds. A table in trouble tries again by itself, so it is waited
  * for like any other. @throws FloeError `timeout` with what the table says of itself.
  */
 export async function awaitRows({
@@ -29,7 +29,8 @@ export async function awaitRows({
   for (;;) {
     const response = await call({ server, path: `/v1/tables/${topic}` });
     const { state, reason, lagRecords, counters } = (await response.json()) as TableStatus;
-    if (counters.rows >= rows) return;
+    // Rows count when they are staged; what is committed shows in the lag.
+    if (counters.rows >= rows && lagRecords === 0 && state === 'running') return;
     if (performance.now() > deadline) {
       const why = reason === '' ? '' : ` (${reason})`;
       throw new FloeError(

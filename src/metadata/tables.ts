@@ -92,10 +92,20 @@ export type StageOutcome =
 export interface Intent {
   readonly prefix: string;
   readonly topicId: string;
+  /** 0: old enough whenever it is found (its topic is gone). */
   readonly createdMs: number;
+  /** The table that the files were written for: the topic and the word about its table may be gone before them. */
+  readonly namespace: readonly string[];
+  readonly table: string;
+  /**
+   * `main`'s snapshot (decimal text, empty for none) that the newest commit request naming these files asserted: while
+   * it may still arrive they stay (rule T5). Null: no request ever named them.
+   */
+  readonly parent: string | null;
 }
 
 export interface TableCounters {
+  /** Rows, dead letters and skipped records since the table began, counted when they are staged. */
   readonly rows: number;
   readonly deadLetters: number;
   readonly skipped: number;
@@ -148,11 +158,19 @@ export interface TablesMetadata {
   /** In order of staging; at most `limit`. */
   stages(topicId: string, limit: number): Promise<readonly Stage[]>;
   /** Notes that a commit holding these stages is about to be sent. @throws FloeError `conflict` (epoch). */
-  markAttempted(topicId: string, epoch: number, sequences: readonly number[]): Promise<void>;
+  markAttempted(
+    topicId: string,
+    epoch: number,
+    attempt: {
+      readonly sequences: readonly number[];
+      /** As in {@link Intent}. */
+      readonly parent: string;
+    },
+  ): Promise<void>;
   markCommitted(request: CommittedRequest): Promise<void>;
   /**
    * Drops all stages, raises the generation and puts both positions of the named partitions there.
-   * File prefixes of stages never attempted become intents again, so that their files are swept.
+   * File prefixes of the stages become intents again, so that their files are swept.
    */
   rewind(
     topicId: string,
@@ -163,6 +181,7 @@ export interface TablesMetadata {
     },
   ): Promise<TableRecord>;
   counters(topicId: string): Promise<TableCounters>;
+  /** One that is there keeps its age, unless that was 0. */
   addIntents(intents: readonly Intent[]): Promise<void>;
   /** Oldest first, created before `beforeMs`. */
   intents(beforeMs: number, limit: number): Promise<readonly Intent[]>;

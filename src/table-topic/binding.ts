@@ -73,6 +73,10 @@ export class TableBinding {
     this.#options = options;
   }
 
+  get identifier(): TableIdentifier {
+    return this.#options.identifier;
+  }
+
   get table(): LoadedTable | undefined {
     return this.#table;
   }
@@ -222,7 +226,8 @@ export class TableBinding {
         case 'append':
           return claimTable(catalog, table, owner);
         case 'replace':
-          await catalog.dropTable(identifier, { purge: false });
+          // The topic it was filled from is gone, and so are its rows: nobody else would delete the files.
+          await catalog.dropTable(identifier, { purge: true });
           return undefined;
         case 'suspend':
           throw trouble(
@@ -451,8 +456,12 @@ export class TableBinding {
   }
 
   async #findDeadLetters(): Promise<void> {
-    const { owner } = this.#options;
-    const found = await findTable(this.#deps.catalog, this.deadLetterIdentifier, owner);
+    const { owner, config } = this.#options;
+    const { catalog } = this.#deps;
+    const found = await findTable(catalog, this.deadLetterIdentifier, owner);
+    if (found.kind === 'recreated' && config['table.topic.recreated'] === 'replace') {
+      await catalog.dropTable(this.deadLetterIdentifier, { purge: true });
+    }
     if (found.kind !== 'own') return;
     this.#deadLetters = found.table;
     const back = readBack(found.table.metadata);

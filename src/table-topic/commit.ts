@@ -14,12 +14,12 @@ import { newSnapshotId, type PreparedObject, prepareAppend } from '../formats/ic
 import type { TableMetadata } from '../formats/iceberg/types.ts';
 import { type CommitPlan, type PlannedStage, planCommit, type TableRole } from './plan.ts';
 import {
-  ancestry,
   COMMIT_ID_SUMMARY,
   EPOCH_SUMMARY,
   formatRanges,
   formatWatermark,
   holdsCommit,
+  movedPast,
   NO_SNAPSHOT,
   type Offsets,
   parseWatermark,
@@ -47,12 +47,12 @@ export interface CommitRequest {
   readonly stages: readonly PlannedStage[];
   readonly epoch: number;
   readonly maxPartitions: number;
-  /** Records the names of the files about to be written (M2). */
-  readonly onFiles: (prefixes: readonly string[]) => Promise<void>;
+  /** Records the names of the files about to be written (M2), and the snapshot that the commit will assert. */
+  readonly onFiles: (prefixes: readonly string[], parent: bigint | undefined) => Promise<void>;
   /** Those files are the table's, or deleted. */
   readonly onFilesSettled: (prefixes: readonly string[]) => Promise<void>;
   /** Called before a commit request holding these stages is sent (T5). */
-  readonly onAttempt: (sequences: readonly number[]) => Promise<void>;
+  readonly onAttempt: (sequences: readonly number[], parent: bigint | undefined) => Promise<void>;
   readonly signal?: AbortSignal;
 }
 
@@ -169,13 +169,13 @@ export class TableCommitter {
     let draft: Draft;
     try {
       draft = await this.#prepare(metadata, plan, request.epoch);
-      await request.onFiles(draft.prefixes);
+      await request.onFiles(draft.prefixes, draft.parent);
       for (const { path, bytes } of draft.bodies) await this.#deps.warehouse.write(path, bytes);
     } catch (caught) {
       // Nothing was sent: what was written is swept by its intents.
       return retryableOrThrow(caught);
     }
-    await request.onAttempt(plan.adding);
+    await request.onAttempt(plan.adding, draft.parent);
     try {
       const { metadata: after } = await this.#deps.catalog.commitTable(
         this.#identifier,
@@ -283,13 +283,12 @@ export class TableCommitter {
 
   /** What became of earlier attempts, as far as this table's history tells (T5). */
   async #settle(metadata: TableMetadata, request: CommitRequest): Promise<void> {
-    const line = ancestry(metadata).map((snapshot) => snapshot['snapshot-id']);
     const still: OpenAttempt[] = [];
     for (const attempt of this.#open) {
       if (landed(metadata, attempt)) {
         this.#landed = attempt;
         await request.onFilesSettled(attempt.prefixes);
-      } else if (provenOut(line, attempt.parent)) await this.#discard(attempt, request);
+      } else if (movedPast(metadata, attempt.parent)) await this.#discard(attempt, request);
       else still.push(attempt);
     }
     this.#open = still;
@@ -331,11 +330,6 @@ function landed(metadata: TableMetadata, attempt: OpenAttempt): boolean {
   if (holdsCommit(metadata, attempt.commitId)) return true;
   const text = metadata.properties?.[WATERMARK_PROPERTY];
   return text !== undefined && parseWatermark(text).commitId === attempt.commitId;
-}
-
-/** `main` moved past the asserted parent: the request can't be applied any more. `line`: newest first. */
-function provenOut(line: readonly bigint[], parent: bigint | undefined): boolean {
-  return parent === undefined ? line.length > 0 : line.indexOf(parent) > 0;
 }
 
 /** What the outside world may get over by itself comes back as a value. */

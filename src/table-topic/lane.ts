@@ -196,8 +196,10 @@ export class Lane {
     for (const prefix of fresh) known.add(prefix);
     if (fresh.length === 0) return;
     const createdMs = this.#deps.clock.now();
-    const { topicId } = this.#table;
-    await this.#deps.tables.addIntents(fresh.map((prefix) => ({ prefix, topicId, createdMs })));
+    const { topicId, binding } = this.#table;
+    const { namespace, name: table } = binding.identifier;
+    const intent = { topicId, createdMs, namespace, table, parent: null };
+    await this.#deps.tables.addIntents(fresh.map((prefix) => ({ ...intent, prefix })));
   }
 
   #makeJob(jobId: string, slices: readonly JobSlice[], final: boolean): TableJob {

@@ -16,6 +16,8 @@ export interface PoolOptions {
   readonly threads: number;
   readonly worker: WorkerData;
   readonly logger: Logger;
+  /** What a thread runs; the default serves table jobs. */
+  readonly script?: URL;
 }
 
 interface Waiting {
@@ -27,6 +29,8 @@ interface Thread {
   readonly worker: Worker;
   busy: Waiting | undefined;
 }
+
+const WORKER_THREAD = new URL('./worker-thread.ts', import.meta.url);
 
 export class WorkerPool implements JobRunner, Component {
   readonly #options: PoolOptions;
@@ -61,7 +65,9 @@ export class WorkerPool implements JobRunner, Component {
       for (const { resolve } of queue) resolve(failure('cancelled', 'the table workers stop'));
     }
     this.#queues.clear();
-    await Promise.all(this.#threads.splice(0).map(({ worker }) => worker.terminate()));
+    const threads = this.#threads.splice(0);
+    await Promise.all(threads.map(({ worker }) => worker.terminate()));
+    for (const { busy } of threads) busy?.resolve(failure('cancelled', 'the table workers stop'));
   }
 
   #dispatch(): void {
@@ -95,7 +101,7 @@ export class WorkerPool implements JobRunner, Component {
   }
 
   #startThread(): Thread {
-    const worker = new Worker(new URL('./worker-thread.ts', import.meta.url), {
+    const worker = new Worker(this.#options.script ?? WORKER_THREAD, {
       workerData: this.#options.worker,
       name: 'floe-table',
     });

@@ -4,13 +4,18 @@
 import type { Clock } from '../base/clock.ts';
 import { FloeError, isFloeError } from '../base/error.ts';
 import type { Logger } from '../base/log.ts';
-import type { Catalog } from '../catalog/catalog.ts';
+import type { Catalog, TableIdentifier } from '../catalog/catalog.ts';
 import type { Warehouse } from '../catalog/index.ts';
-import { manifestsOf } from '../formats/iceberg/index.ts';
-import type { Intent, TableRecord, TablesMetadata } from '../metadata/tables.ts';
+import { manifestsOf, readManifests } from '../formats/iceberg/index.ts';
+import type { TableMetadata } from '../formats/iceberg/types.ts';
+import type { Intent, TablesMetadata } from '../metadata/tables.ts';
+import { movedPast } from './watermark.ts';
 
 /** Intents looked at in one pass. */
 const INTENTS_PER_PASS = 500;
+
+/** A request whose fate history doesn't tell is taken for lost after this long: none stays under way for a day. */
+const UNPROVEN_MS = 86_400_000;
 
 export interface SweepDeps {
   readonly tables: TablesMetadata;
@@ -27,28 +32,27 @@ export interface SweepDeps {
 export async function sweep(deps: SweepDeps): Promise<number> {
   const { tables, clock, ageMs } = deps;
   const old = await tables.intents(clock.now() - ageMs, INTENTS_PER_PASS);
-  const idle = old.filter((intent) => !deps.jobsUnderWay.has(intent.prefix));
-  if (idle.length === 0) return 0;
-  const records = new Map((await tables.list()).map((record) => [record.topicId, record]));
   let deleted = 0;
-  for (const intent of idle) deleted += await sweepOne(deps, intent, records.get(intent.topicId));
+  for (const intent of old) {
+    if (deps.jobsUnderWay.has(intent.prefix)) continue;
+    // A commit sent just before its topic was deleted: its age begins now.
+    if (intent.parent !== null && intent.createdMs === 0) {
+      await tables.addIntents([{ ...intent, createdMs: clock.now() }]);
+    } else deleted += await sweepOne(deps, intent);
+  }
   return deleted;
 }
 
-async function sweepOne(
-  deps: SweepDeps,
-  intent: Intent,
-  record: TableRecord | undefined,
-): Promise<number> {
+async function sweepOne(deps: SweepDeps, intent: Intent): Promise<number> {
   const { tables, warehouse, logger } = deps;
   try {
-    const claimed = await tables.claimIntents([intent.prefix]);
-    if (claimed.length === 0) return 0;
-    // Only commits can have been applied without our knowing: a job's files enter a commit by a stage, which
-    // would have ended the intent.
-    const used = isCommitFile(intent.prefix) && (await isReferenced(deps, intent.prefix, record));
+    const fate = intent.parent === null ? 'unused' : await fateOf(deps, intent);
+    if (fate === 'open') return 0;
+    if ((await tables.claimIntents([intent.prefix])).length === 0) return 0;
     const files: string[] = [];
-    if (!used) for await (const { uri } of warehouse.list(intent.prefix)) files.push(uri);
+    if (fate === 'unused') {
+      for await (const { uri } of warehouse.list(intent.prefix)) files.push(uri);
+    }
     if (files.length > 0) await warehouse.delete(files);
     await tables.dropIntents([intent.prefix]);
     return files.length;
@@ -61,30 +65,51 @@ async function sweepOne(
   }
 }
 
-const isCommitFile = (prefix: string) => prefix.endsWith('.avro');
+/**
+ * T5: files that a commit request named are `unused` when history moved past what it asserted and no snapshot names
+ * them. A table that is gone from the catalog may have been dropped to live elsewhere: its files count as used, a
+ * drop with purge takes them.
+ */
+async function fateOf(deps: SweepDeps, intent: Intent): Promise<'used' | 'unused' | 'open'> {
+  const { namespace, table } = intent;
+  const main = await load(deps, { namespace, name: table });
+  if (main === undefined || (await names(deps, main, intent.prefix))) return 'used';
+  const letters = await load(deps, { namespace, name: `${table}_dlq` });
+  if (letters !== undefined && (await names(deps, letters, intent.prefix))) return 'used';
+  if (deps.clock.now() - intent.createdMs >= UNPROVEN_MS) return 'unused';
+  return provenOut(intent.parent!, [main, ...(letters === undefined ? [] : [letters])])
+    ? 'unused'
+    : 'open';
+}
 
-/** Whether a retained snapshot of the topic's tables has this manifest or manifest list. */
-async function isReferenced(
-  { catalog, warehouse }: SweepDeps,
-  path: string,
-  record: TableRecord | undefined,
-): Promise<boolean> {
-  // The topic is gone and so is the word about its table: leave the file, a drop with purge takes it.
-  if (record === undefined) return true;
-  for (const name of [record.table, `${record.table}_dlq`]) {
-    let snapshots: NonNullable<Awaited<ReturnType<Catalog['loadTable']>>['metadata']['snapshots']>;
-    try {
-      const loaded = await catalog.loadTable({ namespace: record.namespace, name });
-      snapshots = loaded.metadata.snapshots ?? [];
-    } catch (caught) {
-      if (isFloeError(caught, 'not-found')) continue;
-      throw caught;
-    }
-    for (const snapshot of snapshots) {
-      if (snapshot['manifest-list'] === path) return true;
-      const manifests = await manifestsOf(warehouse, snapshot);
-      if (manifests.some((manifest) => manifest.manifestPath === path)) return true;
-    }
+/** `tables`: the intent's own, then its dead-letter table, which a stage may have been committed to as well. */
+function provenOut(parent: string, [own, ...others]: readonly TableMetadata[]): boolean {
+  if (parent === '') return movedPast(own!, undefined);
+  if (!/^\d+$/.test(parent)) return false;
+  return [own!, ...others].some((metadata) => movedPast(metadata, BigInt(parent)));
+}
+
+/** Undefined when the catalog has no such table. */
+async function load({ catalog }: SweepDeps, identifier: TableIdentifier) {
+  try {
+    return (await catalog.loadTable(identifier)).metadata;
+  } catch (caught) {
+    // What was recorded by an older release may have no name.
+    if (isFloeError(caught, 'not-found', 'invalid')) return undefined;
+    throw caught;
+  }
+}
+
+/** Whether a retained snapshot has a file whose name starts so. */
+async function names({ warehouse }: SweepDeps, metadata: TableMetadata, prefix: string) {
+  for (const snapshot of metadata.snapshots ?? []) {
+    if (snapshot['manifest-list'] === prefix) return true;
+    const manifests = await manifestsOf(warehouse, snapshot);
+    if (manifests.some((manifest) => manifest.manifestPath === prefix)) return true;
+    // Metadata is named in full.
+    if (prefix.endsWith('.avro')) continue;
+    const entries = await readManifests(warehouse, metadata, manifests);
+    if (entries.flat().some(({ file }) => file.filePath.startsWith(prefix))) return true;
   }
   return false;
 }

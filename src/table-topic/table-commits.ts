@@ -110,10 +110,21 @@ export class TableCommits {
       epoch,
       signal,
       maxPartitions: config['table.topic.max.partitions.per.commit'],
-      onFiles: (prefixes) =>
-        tables.addIntents(prefixes.map((prefix) => ({ prefix, topicId, createdMs: clock.now() }))),
+      onFiles: (prefixes, parent) => {
+        const { namespace, name: table } =
+          role === 'data' ? binding.identifier : binding.deadLetterIdentifier;
+        const intent = {
+          topicId,
+          createdMs: clock.now(),
+          namespace,
+          table,
+          parent: asText(parent),
+        };
+        return tables.addIntents(prefixes.map((prefix) => ({ ...intent, prefix })));
+      },
       onFilesSettled: (prefixes) => tables.dropIntents(prefixes),
-      onAttempt: (sequences) => tables.markAttempted(topicId, epoch, sequences),
+      onAttempt: (sequences, parent) =>
+        tables.markAttempted(topicId, epoch, { sequences, parent: asText(parent) }),
     });
   }
 
@@ -143,6 +154,9 @@ export class TableCommits {
     });
   }
 }
+
+const asText = (snapshotId: bigint | undefined) =>
+  snapshotId === undefined ? '' : String(snapshotId);
 
 /** A stage as the table of one role sees it. */
 function asPlanned(stage: Stage, role: TableRole, files: PlannedStage['files']): PlannedStage {

@@ -146,6 +146,12 @@ export function readBack(metadata: TableMetadata): ReadBack {
   return { kind: 'moved', watermark };
 }
 
+/** True when `main` moved past `parent`, so that a request asserting it can't be applied any more (rule T5). */
+export function movedPast(metadata: TableMetadata, parent: bigint | undefined): boolean {
+  const line = ancestry(metadata).map((snapshot) => snapshot['snapshot-id']);
+  return parent === undefined ? line.length > 0 : line.indexOf(parent) > 0;
+}
+
 /** True when a snapshot of the present history carries this commit id. */
 export function holdsCommit(metadata: TableMetadata, commitId: string): boolean {
   return ancestry(metadata).some((snapshot) => snapshot.summary?.[COMMIT_ID_SUMMARY] === commitId);

@@ -5,6 +5,7 @@ import { SqliteTables, tablesMigrations } from './tables.ts';
 import { SqliteTopics, topicsMigrations } from './topics.ts';
 
 const topicId = '11111111-1111-4111-8111-111111111111';
+const ofTable = { namespace: ['kafka'], table: 'orders', parent: null };
 let topics: SqliteTopics;
 let tables: SqliteTables;
 
@@ -46,7 +47,7 @@ function stage(overrides: Partial<StageRequest> & { from?: number; to?: number }
 
 async function stageWithFiles(from: number, to: number) {
   const filePrefixes = [`data/stage-${from}-${to}`];
-  await tables.addIntents([{ prefix: filePrefixes[0]!, topicId, createdMs: 1 }]);
+  await tables.addIntents([{ prefix: filePrefixes[0]!, topicId, createdMs: 1, ...ofTable }]);
   expect(await tables.stage(stage({ from, to, filePrefixes }))).toMatchObject({ kind: 'staged' });
 }
 
@@ -94,7 +95,9 @@ test('T6: an older epoch stages, marks and changes nothing', async () => {
   await expect(tables.update(topicId, 1, { state: 'running' })).rejects.toMatchObject({
     code: 'conflict',
   });
-  await expect(tables.markAttempted(topicId, 1, [])).rejects.toMatchObject({ code: 'conflict' });
+  await expect(
+    tables.markAttempted(topicId, 1, { sequences: [], parent: '' }),
+  ).rejects.toMatchObject({ code: 'conflict' });
   await expect(
     tables.markCommitted({ topicId, epoch: 1, sequences: [], positions: [] }),
   ).rejects.toMatchObject({ code: 'conflict' });
@@ -106,7 +109,7 @@ test('T6: an older epoch stages, marks and changes nothing', async () => {
 test('committed stages leave and move the committed position', async () => {
   await tables.stage(stage());
   const [first] = await tables.stages(topicId, 10);
-  await tables.markAttempted(topicId, 1, [first!.sequence]);
+  await tables.markAttempted(topicId, 1, { sequences: [first!.sequence], parent: '7' });
   expect((await tables.stages(topicId, 10))[0]).toMatchObject({ attempted: true });
   await tables.markCommitted({
     topicId,
@@ -128,11 +131,11 @@ test('committed stages leave and move the committed position', async () => {
   });
 });
 
-test('rewinding voids the stages; only files never sent in a commit are swept', async () => {
+test('rewinding voids the stages; what a commit request named keeps what it asserted', async () => {
   await stageWithFiles(0, 10);
   await stageWithFiles(10, 20);
   const [first] = await tables.stages(topicId, 10);
-  await tables.markAttempted(topicId, 1, [first!.sequence]);
+  await tables.markAttempted(topicId, 1, { sequences: [first!.sequence], parent: '7' });
   const record = await tables.rewind(topicId, 1, {
     positions: [{ partition: 0, offset: 3 }],
     nowMs: 7,
@@ -140,7 +143,11 @@ test('rewinding voids the stages; only files never sent in a commit are swept', 
   expect(record.generation).toBe(2);
   expect(await tables.stages(topicId, 10)).toEqual([]);
   expect((await tables.positions(topicId))[0]).toMatchObject({ stagedEnd: 3, committedEnd: 3 });
-  expect((await tables.intents(100, 10)).map((one) => one.prefix)).toEqual(['data/stage-10-20']);
+  const intent = { topicId, createdMs: 7, namespace: ['kafka'], table: 'orders' };
+  expect(await tables.intents(100, 10)).toEqual([
+    { ...intent, prefix: 'data/stage-0-10', parent: '7' },
+    { ...intent, prefix: 'data/stage-10-20', parent: null },
+  ]);
   expect(await tables.stage(stage({ from: 3, to: 4 }))).toMatchObject({ kind: 'refused' });
   expect(await tables.stage(stage({ from: 3, to: 4, generation: 2 }))).toMatchObject({
     kind: 'staged',
@@ -153,15 +160,21 @@ test('deleting the topic ends its stages; their files are left to the sweep', as
   expect(await tables.list()).toEqual([]);
   expect(await tables.stages(topicId, 10)).toEqual([]);
   await expect(tables.stage(stage())).rejects.toMatchObject({ code: 'not-found' });
-  expect(await tables.intents(1, 10)).toHaveLength(1);
+  const [intent, ...others] = await tables.intents(1, 10);
+  expect(others).toEqual([]);
+  expect(intent).toMatchObject({ ...ofTable, createdMs: 0 });
+  // An age that begins later is kept.
+  await tables.addIntents([{ ...intent!, createdMs: 5 }]);
+  await tables.addIntents([{ ...intent!, createdMs: 9 }]);
+  expect(await tables.intents(6, 10)).toHaveLength(1);
   await tables.dropIntents(['data/stage-0-10']);
-  expect(await tables.intents(1, 10)).toEqual([]);
+  expect(await tables.intents(100, 10)).toEqual([]);
 });
 
 test('M2: intents are there before the files and end with the stage', async () => {
   const filePrefixes = ['data/stage-0-10'];
   expect(await tables.stage(stage({ filePrefixes }))).toMatchObject({ kind: 'refused' });
-  await tables.addIntents([{ prefix: filePrefixes[0]!, topicId, createdMs: 1 }]);
+  await tables.addIntents([{ prefix: filePrefixes[0]!, topicId, createdMs: 1, ...ofTable }]);
   expect(await tables.intents(2, 10)).toHaveLength(1);
   expect(await tables.stage(stage({ filePrefixes }))).toMatchObject({ kind: 'staged' });
   expect(await tables.intents(2, 10)).toEqual([]);
@@ -169,7 +182,7 @@ test('M2: intents are there before the files and end with the stage', async () =
 
 test('M2: a stage whose files are being swept is refused', async () => {
   const filePrefixes = ['data/stage-0-10'];
-  await tables.addIntents([{ prefix: filePrefixes[0]!, topicId, createdMs: 1 }]);
+  await tables.addIntents([{ prefix: filePrefixes[0]!, topicId, createdMs: 1, ...ofTable }]);
   expect(await tables.claimIntents([...filePrefixes, 'data/other'])).toEqual(filePrefixes);
   expect(await tables.stage(stage({ filePrefixes }))).toMatchObject({ kind: 'refused' });
 });

@@ -41,6 +41,18 @@ export const tablesMigrations: readonly Migration[] = [
         STRICT, WITHOUT ROWID;
       CREATE INDEX table_intents_by_age ON table_intents (created_ms);`,
   },
+  {
+    name: 'tables-2',
+    sql: `
+      ALTER TABLE table_intents ADD COLUMN namespace TEXT NOT NULL DEFAULT '';
+      ALTER TABLE table_intents ADD COLUMN table_name TEXT NOT NULL DEFAULT '';
+      ALTER TABLE table_intents ADD COLUMN parent TEXT;
+      ALTER TABLE table_stages ADD COLUMN parent TEXT;
+      UPDATE table_intents SET parent = 'unknown' WHERE prefix LIKE '%.avro';
+      UPDATE table_stages SET parent = 'unknown' WHERE attempted = 1;
+      UPDATE table_intents SET namespace = t.namespace, table_name = t.table_name
+        FROM table_topics t WHERE t.topic_id = table_intents.topic_id;`,
+  },
 ];
 
 /** Everything of a stage but its payload and what the row itself says. */
@@ -49,6 +61,7 @@ type StageHead = Omit<Stage, 'sequence' | 'attempted' | 'payload'>;
 interface StageRow {
   sequence: number;
   attempted: number;
+  parent: string | null;
   head: string;
   payload: string;
 }
@@ -225,11 +238,17 @@ export class SqliteTables implements TablesMetadata {
     return (rows as unknown as StageRow[]).map(toStage);
   }
 
-  async markAttempted(topicId: string, epoch: number, sequences: readonly number[]): Promise<void> {
+  async markAttempted(
+    topicId: string,
+    epoch: number,
+    { sequences, parent }: { readonly sequences: readonly number[]; readonly parent: string },
+  ): Promise<void> {
     this.#db.transaction(() => {
       this.#fenced(topicId, epoch);
-      const mark = this.#db.prepare('UPDATE table_stages SET attempted = 1 WHERE sequence = ?');
-      for (const sequence of sequences) mark.run(sequence);
+      const mark = this.#db.prepare(
+        'UPDATE table_stages SET attempted = 1, parent = ? WHERE sequence = ?',
+      );
+      for (const sequence of sequences) mark.run(parent, sequence);
     });
   }
 
@@ -270,8 +289,7 @@ export class SqliteTables implements TablesMetadata {
     },
   ): Promise<TableRecord> {
     return this.#db.transaction(() => {
-      this.#fenced(topicId, epoch);
-      this.#abandonStages(topicId, request.nowMs);
+      this.#abandonStages(this.#fenced(topicId, epoch), request.nowMs);
       const put = this.#db.prepare(
         `INSERT INTO table_positions VALUES (?1, ?2, ?3, ?3) ON CONFLICT DO UPDATE
          SET staged_end = ?3, committed_end = ?3`,
@@ -313,6 +331,9 @@ export class SqliteTables implements TablesMetadata {
       prefix: row['prefix'] as string,
       topicId: row['topic_id'] as string,
       createdMs: row['created_ms'] as number,
+      namespace: (row['namespace'] as string).split('.'),
+      table: row['table_name'] as string,
+      parent: row['parent'] as string | null,
     }));
   }
 
@@ -338,23 +359,34 @@ export class SqliteTables implements TablesMetadata {
     for (const prefix of prefixes) remove.run(prefix);
   }
 
-  #addIntent({ prefix, topicId, createdMs }: Intent): void {
+  #addIntent(intent: Intent): void {
     this.#db
       .prepare(
-        'INSERT INTO table_intents (prefix, topic_id, created_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+        `INSERT INTO table_intents
+         (prefix, topic_id, created_ms, namespace, table_name, parent) VALUES (?, ?, ?, ?, ?, ?)
+         ON CONFLICT DO UPDATE SET created_ms = excluded.created_ms WHERE created_ms = 0`,
       )
-      .run(prefix, topicId, createdMs);
+      .run(
+        intent.prefix,
+        intent.topicId,
+        intent.createdMs,
+        intent.namespace.join('.'),
+        intent.table,
+        intent.parent,
+      );
   }
 
-  /** Drops a topic's stages; files of those that were never in a commit request are swept by intent. */
-  #abandonStages(topicId: string, nowMs: number): void {
+  /** Drops a topic's stages; their files are swept by intent. */
+  #abandonStages({ topicId, namespace, table }: TableRecord, createdMs: number): void {
     const rows = this.#db
       .prepare('SELECT * FROM table_stages WHERE topic_id = ?')
       .all(topicId) as unknown as StageRow[];
     for (const row of rows) {
-      const { filePrefixes, attempted } = toStage(row);
-      if (attempted) continue;
-      for (const prefix of filePrefixes) this.#addIntent({ prefix, topicId, createdMs: nowMs });
+      // "No snapshot" may have been said of either table of the topic.
+      const parent = row.parent === '' ? 'unknown' : row.parent;
+      for (const prefix of toStage(row).filePrefixes) {
+        this.#addIntent({ prefix, topicId, createdMs, namespace, table, parent });
+      }
     }
     this.#db.prepare('DELETE FROM table_stages WHERE topic_id = ?').run(topicId);
   }
@@ -364,8 +396,10 @@ export class SqliteTables implements TablesMetadata {
     return {
       created: () => {},
       deleted: (topicId) => {
+        const record = this.#find(topicId);
+        if (record === undefined) return;
         // Age 0: the sweep may take the files at its next pass.
-        this.#abandonStages(topicId, 0);
+        this.#abandonStages(record, 0);
         this.#db.prepare('DELETE FROM table_topics WHERE topic_id = ?').run(topicId);
       },
     };

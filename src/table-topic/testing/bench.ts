@@ -100,7 +100,7 @@ export class Bench {
       metadata: metadata.catalog,
       warehouse: this.warehouse,
       clock: this.clock,
-      ids: this.#ids(),
+      ids: this.seeded(),
       logger: silentLogger,
       settings: resolveSettings(catalogSettings, {}),
     });
@@ -112,7 +112,8 @@ export class Bench {
     return new Bench(options, await TopicDirectory.load(metadata.topics), metadata);
   }
 
-  #ids() {
+  /** Ids that no other call gave. */
+  seeded() {
     this.#seed += 1;
     return seededIds(seededPrng(this.#seed));
   }
@@ -134,7 +135,7 @@ export class Bench {
       }),
       clock: this.clock,
       prng: seededPrng(this.#seed),
-      ids: this.#ids(),
+      ids: this.seeded(),
       logger: this.#options.logger ?? silentLogger,
       metrics: noMetrics,
       ...(this.#options.threads === undefined ? {} : { threads: this.#options.threads }),
@@ -146,7 +147,7 @@ export class Bench {
   /** A table topic with a short commit interval. */
   topic(name: string, config: Readonly<Record<string, string>> = {}, partitionCount = 1) {
     return this.directory.create({
-      topicId: this.#ids().uuid(),
+      topicId: this.seeded().uuid(),
       name,
       partitionCount,
       config: {
