@@ -11,6 +11,8 @@ export interface Metrics {
   gauge(name: string, help: string, value: number, labels?: Labels): void;
   /** A gauge read when scraped; a second registration under the same name and labels replaces the first. */
   observeGauge(name: string, help: string, read: () => number): void;
+  /** Text in Prometheus' format, made when scraped, of metrics under names that no other method uses. */
+  expose(render: () => string): void;
   /** Records a duration in seconds in a histogram. */
   seconds(name: string, help: string, value: number, labels?: Labels): void;
 }
@@ -21,6 +23,7 @@ export class PrometheusMetrics implements Metrics {
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Gauge>();
   readonly #histograms = new Map<string, Histogram>();
+  readonly #exposed: (() => string)[] = [];
 
   count(name: string, help: string, labels: Labels = {}, by = 1): void {
     let counter = this.#counters.get(name);
@@ -62,6 +65,10 @@ export class PrometheusMetrics implements Metrics {
     });
   }
 
+  expose(render: () => string): void {
+    this.#exposed.push(render);
+  }
+
   seconds(name: string, help: string, value: number, labels: Labels = {}): void {
     let histogram = this.#histograms.get(name);
     if (histogram === undefined) {
@@ -80,10 +87,17 @@ export class PrometheusMetrics implements Metrics {
   }
 
   /** The text of `/metrics` (Prometheus exposition format). */
-  render(): Promise<string> {
-    return this.#registry.metrics();
+  async render(): Promise<string> {
+    const texts = this.#exposed.map((render) => render()).filter((text) => text !== '');
+    return [await this.#registry.metrics(), ...texts].join('\n');
   }
 }
 
 /** Records nothing. */
-export const noMetrics: Metrics = { count() {}, gauge() {}, observeGauge() {}, seconds() {} };
+export const noMetrics: Metrics = {
+  count() {},
+  gauge() {},
+  observeGauge() {},
+  expose() {},
+  seconds() {},
+};

@@ -69,6 +69,7 @@ export class Connection implements ClientConnection {
   readonly id: number;
   readonly listener: string;
   readonly remoteAddress: string;
+  readonly remotePort: number;
   client = { name: '', version: '' };
   readonly session: Session;
   readonly #options: ConnectionOptions;
@@ -107,6 +108,7 @@ export class Connection implements ClientConnection {
     this.id = options.id;
     this.listener = options.listener;
     this.remoteAddress = wire.remoteAddress;
+    this.remotePort = wire.remotePort ?? 0;
     const { session } = options;
     this.session = session;
     const { values } = shared.services.config;

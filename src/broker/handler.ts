@@ -26,6 +26,8 @@ export interface ClientConnection {
   /** Name of the listener, which decides the address that Metadata tells the client. */
   readonly listener: string;
   readonly remoteAddress: string;
+  /** 0 where it isn't known any more. */
+  readonly remotePort: number;
   /** Aborted when the connection is gone. Writes already admitted go on regardless. */
   readonly signal: AbortSignal;
   /** Told by ApiVersions v3+ (KIP-511); empty before. */

@@ -27,6 +27,7 @@ import { Router } from './router.ts';
 import { type BoundListener, KafkaServer, type ListenerOptions } from './server.ts';
 import type { BrokerServices, Endpoint } from './services.ts';
 import type { BrokerSettings } from './settings.ts';
+import { ClientTelemetry } from './telemetry/client-telemetry.ts';
 import { type TopicConfigExtension, TopicConfigs } from './topic-configs.ts';
 import { type TransactionCoordinator, transactionHandlers } from './transactions/index.ts';
 
@@ -153,6 +154,8 @@ async function buildServices(
     store: metadata.topics,
     others: options.otherSettings ?? [],
   });
+  const resourceConfigs =
+    options.resourceConfigs ?? (await ResourceConfigs.load(metadata.resourceConfigs));
   const services: Omit<BrokerServices, 'router'> & { router?: Router } = {
     log: options.log,
     directory: options.directory,
@@ -166,8 +169,12 @@ async function buildServices(
       logDirectory,
       endpoint: (listener) => endpoints.get(listener)!,
     },
-    resourceConfigs:
-      options.resourceConfigs ?? (await ResourceConfigs.load(metadata.resourceConfigs)),
+    resourceConfigs,
+    telemetry: new ClientTelemetry({
+      ...options,
+      configs: resourceConfigs,
+      settings: () => config.values,
+    }),
     loggers: new LoggerLevels(options.logControl ?? { level: 'silent' }),
     quotas: await ClientQuotas.load({
       metadata: metadata.quotas,

@@ -290,6 +290,7 @@ function readInto(accepted: Socket, reading: Reading): ReadingSocket {
 
 class SocketWire implements Wire {
   readonly remoteAddress: string;
+  readonly remotePort: number;
   readonly #socket: Socket;
   readonly #linger: () => Timer;
   #writing = false;
@@ -297,6 +298,7 @@ class SocketWire implements Wire {
   constructor(socket: Socket, remoteAddress: string, linger: () => Timer) {
     this.#socket = socket;
     this.remoteAddress = remoteAddress;
+    this.remotePort = socket.remotePort ?? 0;
     this.#linger = linger;
   }
 

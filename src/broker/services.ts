@@ -15,6 +15,7 @@ import type { LoggerLevels } from './logger-levels.ts';
 import type { ClientQuotas } from './quotas/index.ts';
 import type { ResourceConfigs } from './resource-configs.ts';
 import type { Router } from './router.ts';
+import type { ClientTelemetry } from './telemetry/client-telemetry.ts';
 import type { TopicConfigs } from './topic-configs.ts';
 import type { TransactionCoordinator } from './transactions/coordinator.ts';
 
@@ -45,6 +46,7 @@ export interface BrokerServices {
   readonly security: Security;
   readonly quotas: ClientQuotas;
   readonly resourceConfigs: ResourceConfigs;
+  readonly telemetry: ClientTelemetry;
   readonly loggers: LoggerLevels;
   /** Undefined where transactions aren't served: transactional ids and batches are refused. */
   readonly transactions: TransactionCoordinator | undefined;

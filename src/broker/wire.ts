@@ -2,6 +2,7 @@
 
 export interface Wire {
   readonly remoteAddress: string;
+  readonly remotePort?: number;
   /**
    * Sends `pieces` in order; at most one write is under way. `done` is called once, when the kernel has the
    * last byte or the socket is gone: the pieces are not touched afterwards.

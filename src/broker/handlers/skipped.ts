@@ -11,7 +11,6 @@ const TOKENS =
   'delegation tokens are not built: short-lived credentials are OAuth tokens, made by whoever issues them';
 const SHARE = 'share groups (KIP-932) are not built yet';
 const STREAMS = 'Streams groups (KIP-1071) are not built yet; Streams falls back to classic groups';
-const TELEMETRY = 'client metrics (KIP-714) are optional; clients carry on without';
 
 /** By API key. */
 export const SKIPPED: Readonly<Record<number, SkippedApi>> = {
@@ -19,8 +18,6 @@ export const SKIPPED: Readonly<Record<number, SkippedApi>> = {
   39: { name: 'RenewDelegationToken', reason: TOKENS },
   40: { name: 'ExpireDelegationToken', reason: TOKENS },
   41: { name: 'DescribeDelegationToken', reason: TOKENS },
-  71: { name: 'GetTelemetrySubscriptions', reason: TELEMETRY },
-  72: { name: 'PushTelemetry', reason: TELEMETRY },
   76: { name: 'ShareGroupHeartbeat', reason: SHARE },
   77: { name: 'ShareGroupDescribe', reason: SHARE },
   78: { name: 'ShareFetch', reason: SHARE },

@@ -31,6 +31,8 @@ import { alterUserScramCredentialsHandler } from './51-alter-user-scram-credenti
 import { describeQuorumHandler } from './55-describe-quorum.ts';
 import { updateFeaturesHandler } from './57-update-features.ts';
 import { describeClusterHandler } from './60-describe-cluster.ts';
+import { getTelemetrySubscriptionsHandler } from './71-get-telemetry-subscriptions.ts';
+import { pushTelemetryHandler } from './72-push-telemetry.ts';
 import { listConfigResourcesHandler } from './74-list-config-resources.ts';
 import { describeTopicPartitionsHandler } from './75-describe-topic-partitions.ts';
 
@@ -66,6 +68,8 @@ export const HANDLERS: readonly AnyHandler[] = [
   describeQuorumHandler,
   updateFeaturesHandler,
   describeClusterHandler,
+  getTelemetrySubscriptionsHandler,
+  pushTelemetryHandler,
   listConfigResourcesHandler,
   describeTopicPartitionsHandler,
 ];

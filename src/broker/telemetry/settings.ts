@@ -11,7 +11,7 @@ export const telemetrySettings = {
   }),
   'telemetry.max.clients': int({
     default: 1_000,
-    min: 0,
+    min: 1,
     max: 16_384,
     doc: 'Clients whose metrics are kept at a time; the longest silent one gives way to a new one.',
   }),
