@@ -12,7 +12,7 @@ import type {
 } from '../storage/log/log.ts';
 import type { FetchPartition } from './fetch-sessions.ts';
 import type { BrokerServices } from './services.ts';
-import { topicOf } from './topic-lookup.ts';
+import { type TopicAsker, topicFor } from './topic-lookup.ts';
 
 /** Every partition has one leader for ever, so its epoch never changes; see OffsetForLeaderEpoch. */
 export const LEADER_EPOCH = 0;
@@ -21,6 +21,11 @@ export interface FetchLimits {
   readonly isolation: Isolation;
   readonly maxBytes: number;
   readonly signal: AbortSignal;
+}
+
+/** Who fetches, from what. */
+export interface FetchClient extends TopicAsker {
+  readonly services: BrokerServices;
 }
 
 /** What a partition's part of the reply is made of. */
@@ -52,7 +57,7 @@ const noRelease = () => {};
 
 /** Reads once, in the order asked, without waiting for data. */
 export async function readPass(
-  services: BrokerServices,
+  context: FetchClient,
   asked: readonly FetchPartition[],
   limits: FetchLimits,
 ): Promise<ReadPass> {
@@ -60,7 +65,7 @@ export async function readPass(
   const wanted: ReadPartitionRequest[] = [];
   const places: number[] = [];
   for (const partition of asked) {
-    const settled = settle(services, partition, limits.isolation);
+    const settled = settle(context, partition, limits.isolation);
     if (settled.errorCode === 0 && settled.logStartOffset === UNREAD) {
       places.push(partitions.length);
       wanted.push({
@@ -72,7 +77,7 @@ export async function readPass(
     partitions.push(settled);
   }
   if (wanted.length === 0) return { partitions, bytes: 0, failed: false, release: noRelease };
-  const result = await services.log.read({
+  const result = await context.services.log.read({
     partitions: wanted,
     maxBytes: limits.maxBytes,
     isolation: limits.isolation,
@@ -95,12 +100,10 @@ export async function readPass(
 const UNREAD = Number.NEGATIVE_INFINITY;
 
 /** What can be said of a partition without reading: errors, and that there is nothing new. */
-function settle(
-  services: BrokerServices,
-  asked: FetchPartition,
-  isolation: Isolation,
-): PartitionRead {
-  const { topic, errorCode } = topicOf(services.directory, asked.topic, asked.topicId);
+function settle(context: FetchClient, asked: FetchPartition, isolation: Isolation): PartitionRead {
+  const { services } = context;
+  const named = { name: asked.topic, topicId: asked.topicId };
+  const { topic, errorCode } = topicFor(context, 'read', named);
   const partitionId = topic?.partitions[asked.index];
   if (partitionId === undefined) {
     return failure(asked, -1, errorCode || ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);

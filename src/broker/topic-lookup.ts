@@ -3,6 +3,8 @@ import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { ErrorCode } from '../protocol/errors.ts';
 import { ZERO_UUID } from '../protocol/fields.ts';
+import type { Access } from './auth/access.ts';
+import type { Operation } from './auth/authorizer.ts';
 
 /** A topic, or the error code that says why there is none. */
 export interface TopicLookup {
@@ -23,6 +25,32 @@ export function topicOf(
   const topic = directory.byName(name ?? '');
   return { topic, errorCode: topic === undefined ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION : 0 };
 }
+
+/** Whose request it is, and where topics are. */
+export interface TopicAsker {
+  readonly access: Access;
+  readonly services: { readonly directory: TopicDirectory };
+}
+
+/**
+ * {@link topicOf} for a client that wants to do `operation`: TOPIC_AUTHORIZATION_FAILED where it may not. A name then
+ * tells nothing about whether there is such a topic; an id does, as in Kafka, since ids can't be guessed.
+ */
+export function topicFor(
+  { access, services }: TopicAsker,
+  operation: Operation,
+  { name, topicId = ZERO_UUID }: { readonly name: string | null; readonly topicId?: string },
+): TopicLookup {
+  if (topicId === ZERO_UUID && !access.allows(operation, 'topic', name ?? '')) return DENIED;
+  const found = topicOf(services.directory, name, topicId);
+  if (found.topic === undefined || topicId === ZERO_UUID) return found;
+  return access.allows(operation, 'topic', found.topic.name) ? found : DENIED;
+}
+
+const DENIED: TopicLookup = {
+  topic: undefined,
+  errorCode: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+};
 
 /** Longest topic name: Kafka's, so that tools which build file names of it keep working. */
 const MAX_TOPIC_NAME = 249;

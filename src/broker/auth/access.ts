@@ -65,3 +65,8 @@ export class Access {
     this.#version = this.#authorizer.version;
   }
 }
+
+/** The bit set of the cluster: none for a client that may not describe it, as in Kafka. */
+export function clusterOperations(access: Access): number {
+  return access.allows('describe', 'cluster') ? access.operations('cluster') : 0;
+}

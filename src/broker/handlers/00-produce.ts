@@ -17,7 +17,7 @@ import { type BatchRules, isAccepted, validateBatches } from '../../protocol/val
 import type { AppendItem, AppendOutcome } from '../../storage/log/log.ts';
 import { HANG_UP, type Handler, NO_REPLY, type Outcome, type RequestContext } from '../handler.ts';
 import type { BrokerServices } from '../services.ts';
-import { topicOf } from '../topic-lookup.ts';
+import { topicFor } from '../topic-lookup.ts';
 
 type TopicReply = ProduceReply['responses'][number];
 type PartitionReply = TopicReply['partitionResponses'][number];
@@ -65,7 +65,7 @@ function admit(request: ProduceRequest, context: RequestContext): Admission {
   const { acks, transactionalId } = request;
   const acksKnown = acks === 0 || acks === 1 || acks === -1;
   for (const { name, topicId, partitionData } of request.topicData) {
-    const found = topicOf(context.services.directory, name, topicId);
+    const found = topicFor(context, 'write', { name, topicId });
     const rules = found.topic && rulesOf(found.topic, context);
     const partitions: PartitionReply[] = [];
     responses.push({ name, topicId, partitionResponses: partitions });

@@ -85,7 +85,7 @@ async function poll(
   const maxWaitMs = Math.min(request.maxWaitMs, config.values['fetch.max.wait.ms']);
   const deadlineMs = clock.monotonic() + maxWaitMs;
   for (let last = maxWaitMs <= 0; ; ) {
-    const pass = await readPass(services, asked, limits);
+    const pass = await readPass(context, asked, limits);
     const { partitions, bytes, failed } = pass;
     if (last || failed || bytes >= minBytes || !partitions.some(isReadable)) return pass;
     // What the limits leave for the next request is there already.

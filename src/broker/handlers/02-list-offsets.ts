@@ -15,6 +15,7 @@ import { kafkaCodeOf } from '../failures.ts';
 import { LEADER_EPOCH } from '../fetch-read.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import type { BrokerServices } from '../services.ts';
+import { topicFor } from '../topic-lookup.ts';
 
 type TopicReply = ListOffsetsReply['topics'][number];
 type PartitionReply = TopicReply['partitions'][number];
@@ -31,10 +32,10 @@ export const listOffsetsHandler: Handler<typeof listOffsetsApi> = {
   async handle(request, context) {
     const isolation = request.isolationLevel === 1 ? 'read_committed' : 'read_uncommitted';
     const topics = request.topics.map(async ({ name, partitions }): Promise<TopicReply> => {
-      const topic = context.services.directory.byName(name);
+      const { topic, errorCode } = topicFor(context, 'describe', { name });
       const replies = partitions.map((asked) => {
         const partitionId = topic?.partitions[asked.partitionIndex];
-        return answer(context, asked, { partitionId, isolation });
+        return answer(context, asked, { partitionId, errorCode, isolation });
       });
       return { name, partitions: await Promise.all(replies) };
     });
@@ -44,19 +45,23 @@ export const listOffsetsHandler: Handler<typeof listOffsetsApi> = {
 
 interface Where {
   readonly partitionId: number | undefined;
+  /** Why there is no topic. */
+  readonly errorCode: number;
   readonly isolation: Isolation;
 }
 
 async function answer(
   context: RequestContext,
   { partitionIndex, timestamp, currentLeaderEpoch }: PartitionRequest,
-  { partitionId, isolation }: Where,
+  { partitionId, errorCode, isolation }: Where,
 ): Promise<PartitionReply> {
   const failed = (errorCode: number): PartitionReply => {
     context.countError(errorCode);
     return { partitionIndex, errorCode };
   };
-  if (partitionId === undefined) return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  if (partitionId === undefined) {
+    return failed(errorCode || ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  }
   if (currentLeaderEpoch > LEADER_EPOCH) return failed(ErrorCode.UNKNOWN_LEADER_EPOCH);
   try {
     const found = await offsetAt(context.services, { partitionId, isolation, timestamp });

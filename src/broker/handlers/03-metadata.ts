@@ -11,11 +11,12 @@ import {
   type MetadataRequest,
   metadataApi,
 } from '../../protocol/messages/03-metadata.ts';
+import { clusterOperations } from '../auth/access.ts';
 import { NOT_ASKED } from '../auth/authorizer.ts';
 import { LEADER_EPOCH } from '../fetch-read.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import { createTopic, isFault, planTopic } from '../topic-creation.ts';
-import { topicNameFault } from '../topic-lookup.ts';
+import { topicFor, topicNameFault } from '../topic-lookup.ts';
 
 type TopicReply = MetadataReply['topics'][number];
 type TopicRequest = NonNullable<MetadataRequest['topics']>[number];
@@ -33,7 +34,7 @@ export const metadataHandler: Handler<typeof metadataApi> = {
       controllerId: nodeId,
       topics: await topicReplies(request, context),
       clusterAuthorizedOperations: request.includeClusterAuthorizedOperations
-        ? context.access.operations('cluster')
+        ? clusterOperations(context.access)
         : NOT_ASKED,
       errorCode: 0,
     };
@@ -45,12 +46,14 @@ async function topicReplies(
   context: RequestContext,
 ): Promise<readonly TopicReply[]> {
   const { topics } = request;
+  const { access } = context;
   const { directory } = context.services;
   const operations = (name: string) =>
-    request.includeTopicAuthorizedOperations ? context.access.operations('topic', name) : NOT_ASKED;
+    request.includeTopicAuthorizedOperations ? access.operations('topic', name) : NOT_ASKED;
   const { nodeId } = context.services.cluster;
   if (topics === null || (context.apiVersion === 0 && topics.length === 0)) {
-    return directory.all().map((topic) => describe(topic, nodeId, operations(topic.name)));
+    const shown = directory.all().filter(({ name }) => access.allows('describe', 'topic', name));
+    return shown.map((topic) => describe(topic, nodeId, operations(topic.name)));
   }
   const replies: TopicReply[] = [];
   for (const asked of topics) {
@@ -68,16 +71,22 @@ async function topicReplies(
 async function find(
   { name, topicId }: TopicRequest,
   mayCreate: boolean,
-  { services }: RequestContext,
+  context: RequestContext,
 ): Promise<Topic | number> {
+  const { services, access } = context;
   const { directory, config } = services;
-  if (topicId !== ZERO_UUID) return directory.byId(topicId) ?? ErrorCode.UNKNOWN_TOPIC_ID;
+  const found = topicFor(context, 'describe', { name, topicId });
+  if (found.topic !== undefined) return found.topic;
+  if (topicId !== ZERO_UUID || found.errorCode === ErrorCode.TOPIC_AUTHORIZATION_FAILED) {
+    return found.errorCode;
+  }
   const wanted = name ?? '';
-  const topic = directory.byName(wanted);
-  if (topic !== undefined) return topic;
   if (topicNameFault(wanted) !== undefined) return ErrorCode.INVALID_TOPIC_EXCEPTION;
   if (!mayCreate || !config.values['auto.create.topics.enable']) {
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
+  }
+  if (!access.allows('create', 'cluster') && !access.allows('create', 'topic', wanted)) {
+    return ErrorCode.TOPIC_AUTHORIZATION_FAILED;
   }
   const plan = await planTopic(services, { name: wanted, partitionCount: -1, config: {} });
   const created = isFault(plan) ? plan : await createTopic(services, plan);

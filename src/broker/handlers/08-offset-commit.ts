@@ -3,18 +3,22 @@
 // topic ids.
 import { ErrorCode } from '../../protocol/errors.ts';
 import {
+  type OffsetCommitReply,
   type OffsetCommitRequest,
   offsetCommitApi,
 } from '../../protocol/messages/08-offset-commit.ts';
 import type { GroupCoordinator, OffsetToCommit } from '../groups/coordinator.ts';
 import type { Handler, RequestContext } from '../handler.ts';
-import { topicOf } from '../topic-lookup.ts';
+import { topicFor } from '../topic-lookup.ts';
 
 export function offsetCommitHandler(groups: GroupCoordinator): Handler<typeof offsetCommitApi> {
   return {
     api: offsetCommitApi,
     versions: { min: 2, max: 10 },
     async handle(request, context) {
+      if (!context.access.allows('read', 'group', request.groupId)) {
+        return refusal(request, ErrorCode.GROUP_AUTHORIZATION_FAILED);
+      }
       const { offsets, codes } = resolve(request, context);
       const committer = {
         generation: request.generationIdOrMemberEpoch,
@@ -44,21 +48,25 @@ export function offsetCommitHandler(groups: GroupCoordinator): Handler<typeof of
       }));
       return { topics };
     },
-    failed: ({ topics }, { code }) => ({
-      topics: topics.map(({ name, topicId, partitions }) => ({
-        name,
-        topicId,
-        partitions: partitions.map(({ partitionIndex }) => ({ partitionIndex, errorCode: code })),
-      })),
-    }),
+    failed: (request, { code }) => refusal(request, code),
+  };
+}
+
+function refusal({ topics }: OffsetCommitRequest, errorCode: number): OffsetCommitReply {
+  return {
+    topics: topics.map(({ name, topicId, partitions }) => ({
+      name,
+      topicId,
+      partitions: partitions.map(({ partitionIndex }) => ({ partitionIndex, errorCode })),
+    })),
   };
 }
 
 /** Positions of partitions that exist, and per topic and partition what is known to be wrong already. */
-function resolve({ topics }: OffsetCommitRequest, { services }: RequestContext) {
+function resolve({ topics }: OffsetCommitRequest, context: RequestContext) {
   const offsets: OffsetToCommit[] = [];
   const codes = topics.map(({ name, topicId, partitions }) => {
-    const { topic, errorCode } = topicOf(services.directory, name, topicId);
+    const { topic, errorCode } = topicFor(context, 'read', { name, topicId });
     return partitions.map((partition) => {
       if (errorCode !== 0) return errorCode;
       const partitionId = topic?.partitions[partition.partitionIndex];

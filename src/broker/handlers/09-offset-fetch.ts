@@ -11,7 +11,7 @@ import {
 } from '../../protocol/messages/09-offset-fetch.ts';
 import type { GroupCoordinator } from '../groups/coordinator.ts';
 import type { Handler, RequestContext } from '../handler.ts';
-import { topicOf } from '../topic-lookup.ts';
+import { topicFor } from '../topic-lookup.ts';
 
 type TopicReply = OffsetFetchReply['groups'][number]['topics'][number];
 type PartitionReply = TopicReply['partitions'][number];
@@ -23,7 +23,9 @@ const UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT;
 export function offsetFetchHandler(groups: GroupCoordinator): Handler<typeof offsetFetchApi> {
   const answer = (asked: AskedGroup, requireStable: boolean, context: RequestContext) => {
     const { groupId, topics } = asked;
-    const errorCode = groups.fetchFault(groupId, asked.memberId, asked.memberEpoch);
+    const errorCode = context.access.allows('describe', 'group', groupId)
+      ? groups.fetchFault(groupId, asked.memberId, asked.memberEpoch)
+      : ErrorCode.GROUP_AUTHORIZATION_FAILED;
     if (errorCode !== 0) {
       context.countError(errorCode);
       return { groupId, topics: [], errorCode };
@@ -83,23 +85,27 @@ function refusedTopics(topics: readonly AskedTopic[], errorCode: number): TopicR
 function someOf(
   { name, topicId, partitionIndexes }: AskedTopic,
   { offsets, isUnstable }: Positions,
-  { services }: RequestContext,
+  context: RequestContext,
 ): TopicReply {
-  const { topic, errorCode } = topicOf(services.directory, name, topicId);
-  const unknownId = errorCode === ErrorCode.UNKNOWN_TOPIC_ID;
+  const { topic, errorCode } = topicFor(context, 'describe', { name, topicId });
+  // A name without a topic has no position, which is no error.
+  const fault = errorCode === ErrorCode.UNKNOWN_TOPIC_OR_PARTITION ? 0 : errorCode;
   const partitions = partitionIndexes.map((partitionIndex): PartitionReply => {
     const partitionId = topic?.partitions[partitionIndex] ?? -1;
     if (isUnstable(partitionId)) return position(partitionIndex, undefined, UNSTABLE);
-    return position(partitionIndex, offsets.get(partitionId), unknownId ? errorCode : 0);
+    return position(partitionIndex, offsets.get(partitionId), fault);
   });
   return { name, topicId, partitions };
 }
 
-function allTopics({ offsets, isUnstable }: Positions, { services }: RequestContext): TopicReply[] {
+function allTopics(
+  { offsets, isUnstable }: Positions,
+  { services, access }: RequestContext,
+): TopicReply[] {
   const byTopic = new Map<string, TopicReply & { partitions: PartitionReply[] }>();
   for (const offset of offsets.values()) {
     const found = services.directory.byPartition(offset.partitionId);
-    if (found === undefined) continue;
+    if (found === undefined || !access.allows('describe', 'topic', found.topic.name)) continue;
     const { topicId, name } = found.topic;
     const reply = byTopic.get(topicId) ?? { name, topicId, partitions: [] };
     byTopic.set(topicId, reply);

@@ -1,5 +1,5 @@
 // FindCoordinator (10), versions 0–6: who coordinates a group (key type 0) or a transactional id (1): this node.
-// v4 several keys at once. Transactions aren't served yet, but producers ask before InitProducerId tells them so.
+// v4 several keys at once.
 // Key type 2 (share groups, v6) and unknown ones are refused with INVALID_REQUEST.
 import { ErrorCode } from '../../protocol/errors.ts';
 import { findCoordinatorApi } from '../../protocol/messages/10-find-coordinator.ts';
@@ -12,24 +12,40 @@ export const findCoordinatorHandler: Handler<typeof findCoordinatorApi> = {
   api: findCoordinatorApi,
   versions: { min: 0, max: 6 },
   handle({ key, keyType, coordinatorKeys }, context) {
-    const found = coordinator(keyType, context);
-    if (found.errorCode !== 0) context.countError(found.errorCode);
-    const coordinators = coordinatorKeys.map((each) => ({ key: each, ...found }));
-    return context.apiVersion >= 4
-      ? { ...found, coordinators }
-      : { ...found, key, coordinators: [] };
+    if (context.apiVersion < 4) {
+      return { ...coordinator(keyType, key, context), key, coordinators: [] };
+    }
+    const coordinators = coordinatorKeys.map((each) => {
+      const found = coordinator(keyType, each, context);
+      if (found.errorCode !== 0) context.countError(found.errorCode);
+      return { key: each, ...found };
+    });
+    return { ...NOBODY, errorCode: 0, errorMessage: null, coordinators };
   },
 };
 
-function coordinator(keyType: number, { services, connection }: RequestContext) {
+const NOBODY = { nodeId: -1, host: '', port: -1 } as const;
+
+function coordinator(
+  keyType: number,
+  key: string,
+  { services, access, connection }: RequestContext,
+) {
+  const refusal = (errorCode: number, errorMessage: string) => ({
+    errorCode,
+    errorMessage,
+    ...NOBODY,
+  });
   if (keyType !== GROUP && keyType !== TRANSACTION) {
-    return {
-      errorCode: ErrorCode.INVALID_REQUEST,
-      errorMessage: `coordinators of key type ${keyType} are not served`,
-      nodeId: -1,
-      host: '',
-      port: -1,
-    };
+    const why = `coordinators of key type ${keyType} are not served`;
+    return refusal(ErrorCode.INVALID_REQUEST, why);
+  }
+  if (keyType === GROUP && !access.allows('describe', 'group', key)) {
+    return refusal(ErrorCode.GROUP_AUTHORIZATION_FAILED, 'describing the group is not allowed');
+  }
+  if (keyType === TRANSACTION && !access.allows('describe', 'transactionalId', key)) {
+    const why = 'describing the transactional id is not allowed';
+    return refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, why);
   }
   const { host, port } = services.cluster.endpoint(connection.listener);
   return { errorCode: 0, errorMessage: null, nodeId: services.cluster.nodeId, host, port };

@@ -1,6 +1,7 @@
 // JoinGroup (11), versions 0–9: enters a classic group and waits for the next generation (groups/SPEC.md).
 // v1 rebalance timeout, v4 MEMBER_ID_REQUIRED for first joins (KIP-394), v5 static members (KIP-345),
 // v9 skip-assignment for a static leader that came back (KIP-814). The reason (v8) is logged.
+import { ErrorCode } from '../../protocol/errors.ts';
 import {
   type JoinGroupReply,
   type JoinGroupRequest,
@@ -16,6 +17,9 @@ export function joinGroupHandler(groups: GroupCoordinator): Handler<typeof joinG
     versions: { min: 0, max: 9 },
     waits: true,
     async handle(request, context) {
+      if (!context.access.allows('read', 'group', request.groupId)) {
+        return refusal(request, ErrorCode.GROUP_AUTHORIZATION_FAILED, context.apiVersion);
+      }
       logReason(request, context);
       const join = {
         memberId: request.memberId,
@@ -33,14 +37,22 @@ export function joinGroupHandler(groups: GroupCoordinator): Handler<typeof joinG
       if (reply.errorCode !== 0) context.countError(reply.errorCode);
       return toMessage(reply, context.apiVersion);
     },
-    failed: ({ memberId }, { code }, { apiVersion }) => ({
-      errorCode: code,
-      generationId: -1,
-      protocolName: apiVersion >= 7 ? null : '',
-      leader: '',
-      memberId,
-      members: [],
-    }),
+    failed: (request, { code }, { apiVersion }) => refusal(request, code, apiVersion),
+  };
+}
+
+function refusal(
+  { memberId }: JoinGroupRequest,
+  errorCode: number,
+  apiVersion: number,
+): JoinGroupReply {
+  return {
+    errorCode,
+    generationId: -1,
+    protocolName: apiVersion >= 7 ? null : '',
+    leader: '',
+    memberId,
+    members: [],
   };
 }
 

@@ -18,6 +18,9 @@ export function leaveGroupHandler(groups: GroupCoordinator): Handler<typeof leav
     versions: { min: 0, max: 5 },
     async handle(request, context) {
       const { groupId } = request;
+      if (!context.access.allows('read', 'group', groupId)) {
+        return { errorCode: ErrorCode.GROUP_AUTHORIZATION_FAILED, members: [] };
+      }
       for (const { memberId, reason } of request.members)
         if (reason) context.services.logger.debug({ groupId, memberId, reason }, 'a member leaves');
       const leavers = context.apiVersion >= 3 ? membersOf(request) : [single(request)];

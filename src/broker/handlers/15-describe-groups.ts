@@ -22,6 +22,11 @@ export function describeGroupsHandler(groups: GroupCoordinator): Handler<typeof 
     versions: { min: 0, max: 6 },
     handle(request, context) {
       const described = request.groups.map((groupId) => {
+        if (!context.access.allows('describe', 'group', groupId)) {
+          const errorCode = ErrorCode.GROUP_AUTHORIZATION_FAILED;
+          context.countError(errorCode);
+          return { ...unknown(groupId, 0), groupState: '', errorCode };
+        }
         const authorizedOperations = request.includeAuthorizedOperations
           ? context.access.operations('group', groupId)
           : NOT_ASKED;

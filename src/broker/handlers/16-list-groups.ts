@@ -10,12 +10,14 @@ export function listGroupsHandler(groups: GroupCoordinator): Handler<typeof list
   return {
     api: listGroupsApi,
     versions: { min: 0, max: 5 },
-    handle({ statesFilter, typesFilter }) {
+    handle({ statesFilter, typesFilter }, { access }) {
       const states = lowerCase(statesFilter);
       const types = lowerCase(typesFilter);
       if (groups.fault !== 0) return { errorCode: groups.fault, groups: [] };
+      const all = access.allows('describe', 'cluster');
       const listed = groups
         .views()
+        .filter(({ group }) => all || access.allows('describe', 'group', group.groupId))
         .map(({ group }) => ({
           groupId: group.groupId,
           protocolType: group.kind === 'classic' ? group.protocolType : CONSUMER_PROTOCOL,

@@ -54,7 +54,10 @@ async function create(
   asked: TopicRequest,
   validateOnly: boolean,
 ): Promise<Created | Fault> {
-  const { services } = context;
+  const { services, access } = context;
+  if (!access.allows('create', 'cluster') && !access.allows('create', 'topic', asked.name)) {
+    return fault(ErrorCode.TOPIC_AUTHORIZATION_FAILED, 'Authorization failed.');
+  }
   const shape = shapeOf(services, asked);
   const plan = isFault(shape)
     ? // A bad name or an existing topic is told first, as Kafka does.
@@ -132,7 +135,7 @@ function refusal(name: string, { errorCode, errorMessage }: Fault): TopicReply {
 }
 
 function success(
-  { apiVersion, services }: RequestContext,
+  { apiVersion, services, access }: RequestContext,
   asked: TopicRequest,
   created: Created,
 ): TopicReply {
@@ -141,6 +144,10 @@ function success(
     asked.replicationFactor === -1
       ? services.config.values['default.replication.factor']
       : asked.replicationFactor;
+  if (apiVersion >= 5 && !access.allows('describeConfigs', 'topic', name)) {
+    const topicConfigErrorCode = ErrorCode.TOPIC_AUTHORIZATION_FAILED;
+    return { name, topicId, errorCode: 0, errorMessage: null, topicConfigErrorCode, configs: [] };
+  }
   return {
     name,
     topicId,

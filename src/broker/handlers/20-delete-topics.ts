@@ -10,7 +10,7 @@ import {
 } from '../../protocol/messages/20-delete-topics.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import { chargeMutations } from '../quotas/mutations.ts';
-import { topicOf } from '../topic-lookup.ts';
+import { topicFor } from '../topic-lookup.ts';
 import { repeated } from './repeated.ts';
 
 type TopicReply = DeleteTopicsReply['responses'][number];
@@ -52,8 +52,13 @@ async function remove(wish: TopicRequest, context: RequestContext): Promise<Topi
     const errorMessage = 'delete.topic.enable is false';
     return { ...wish, errorCode: ErrorCode.TOPIC_DELETION_DISABLED, errorMessage };
   }
-  const { topic, errorCode } = topicOf(directory, wish.name, wish.topicId);
+  // By id, the name is told to those who may describe the topic only.
+  const operation = wish.topicId === ZERO_UUID ? 'delete' : 'describe';
+  const { topic, errorCode } = topicFor(context, operation, wish);
   if (topic === undefined) return { ...wish, errorCode };
+  if (!context.access.allows('delete', 'topic', topic.name)) {
+    return { ...wish, name: topic.name, errorCode: ErrorCode.TOPIC_AUTHORIZATION_FAILED };
+  }
   const used = chargeMutations(context, topic.partitions.length, STRICT_FROM);
   if (used !== undefined) return { ...wish, ...used };
   try {

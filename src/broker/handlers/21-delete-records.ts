@@ -8,6 +8,7 @@ import {
 } from '../../protocol/messages/21-delete-records.ts';
 import { kafkaCodeOf } from '../failures.ts';
 import type { Handler, RequestContext } from '../handler.ts';
+import { topicFor } from '../topic-lookup.ts';
 
 type PartitionReply = DeleteRecordsReply['topics'][number]['partitions'][number];
 
@@ -16,9 +17,14 @@ export const deleteRecordsHandler: Handler<typeof deleteRecordsApi> = {
   versions: { min: 0, max: 2 },
   async handle({ topics }, context) {
     const replies = topics.map(async ({ name, partitions }) => {
-      const topic = context.services.directory.byName(name);
+      const { topic, errorCode } = topicFor(context, 'delete', { name });
       const moved = partitions.map(({ partitionIndex, offset }) =>
-        move(context, { partitionIndex, offset, partitionId: topic?.partitions[partitionIndex] }),
+        move(context, {
+          partitionIndex,
+          offset,
+          partitionId: topic?.partitions[partitionIndex],
+          errorCode,
+        }),
       );
       return { name, partitions: await Promise.all(moved) };
     });
@@ -29,18 +35,22 @@ export const deleteRecordsHandler: Handler<typeof deleteRecordsApi> = {
 interface Move {
   readonly partitionIndex: number;
   readonly partitionId: number | undefined;
+  /** Why there is no topic. */
+  readonly errorCode: number;
   readonly offset: number;
 }
 
 async function move(
   context: RequestContext,
-  { partitionIndex, partitionId, offset }: Move,
+  { partitionIndex, partitionId, offset, errorCode }: Move,
 ): Promise<PartitionReply> {
   const failed = (errorCode: number): PartitionReply => {
     context.countError(errorCode);
     return { partitionIndex, lowWatermark: -1, errorCode };
   };
-  if (partitionId === undefined) return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  if (partitionId === undefined) {
+    return failed(errorCode || ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  }
   try {
     const lowWatermark = await context.services.log.deleteRecords(partitionId, offset);
     return { partitionIndex, lowWatermark, errorCode: 0 };

@@ -8,24 +8,26 @@ import {
 } from '../../protocol/messages/23-offset-for-leader-epoch.ts';
 import { LEADER_EPOCH } from '../fetch-read.ts';
 import type { Handler } from '../handler.ts';
+import { topicFor } from '../topic-lookup.ts';
 
 type PartitionReply = OffsetForLeaderEpochReply['topics'][number]['partitions'][number];
 
 export const offsetForLeaderEpochHandler: Handler<typeof offsetForLeaderEpochApi> = {
   api: offsetForLeaderEpochApi,
   versions: { min: 2, max: 4 },
-  handle({ topics }, { services }) {
-    const { directory, log } = services;
+  handle({ topics }, context) {
+    const { log } = context.services;
     return {
-      topics: topics.map(({ topic, partitions }) => ({
-        topic,
-        partitions: partitions.map(
+      topics: topics.map(({ topic, partitions }) => {
+        const found = topicFor(context, 'describe', { name: topic });
+        const replies = partitions.map(
           ({ partition, currentLeaderEpoch, leaderEpoch }): PartitionReply => {
-            const partitionId = directory.byName(topic)?.partitions[partition];
+            const partitionId = found.topic?.partitions[partition];
             const end =
               partitionId === undefined ? undefined : log.watermarks(partitionId)?.highWatermark;
             if (end === undefined) {
-              return { errorCode: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partition };
+              const errorCode = found.errorCode || ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
+              return { errorCode, partition };
             }
             if (currentLeaderEpoch > LEADER_EPOCH) {
               return { errorCode: ErrorCode.UNKNOWN_LEADER_EPOCH, partition };
@@ -33,8 +35,9 @@ export const offsetForLeaderEpochHandler: Handler<typeof offsetForLeaderEpochApi
             if (leaderEpoch !== LEADER_EPOCH) return { errorCode: 0, partition };
             return { errorCode: 0, partition, leaderEpoch: LEADER_EPOCH, endOffset: end };
           },
-        ),
-      })),
+        );
+        return { topic, partitions: replies };
+      }),
     };
   },
 };

@@ -2,6 +2,7 @@
 // v3 top-level error, v4 total and usable bytes: −1, since an object store has no such numbers.
 
 import type { Topic } from '../../metadata/topics.ts';
+import { ErrorCode } from '../../protocol/errors.ts';
 import {
   type DescribeLogDirsReply,
   describeLogDirsApi,
@@ -14,6 +15,9 @@ export const describeLogDirsHandler: Handler<typeof describeLogDirsApi> = {
   api: describeLogDirsApi,
   versions: { min: 1, max: 5 },
   handle({ topics }, context) {
+    if (!context.access.allows('describe', 'cluster')) {
+      return { errorCode: ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results: [] };
+    }
     const { directory, cluster } = context.services;
     const shown: TopicReply[] = [];
     if (topics === null) {

@@ -10,6 +10,7 @@ import { kafkaCodeOf } from '../failures.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import { chargeMutations } from '../quotas/mutations.ts';
 import { type Fault, partitionCountFault } from '../topic-creation.ts';
+import { topicFor } from '../topic-lookup.ts';
 import { repeated } from './repeated.ts';
 
 type TopicRequest = CreatePartitionsRequest['topics'][number];
@@ -41,10 +42,13 @@ async function grow(
 ): Promise<Fault | undefined> {
   const { services } = context;
   const { name, count } = asked;
-  const topic = services.directory.byName(name);
+  const { topic, errorCode } = topicFor(context, 'alter', { name });
   if (topic === undefined) {
-    const errorMessage = `there is no topic "${name}"`;
-    return { errorCode: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, errorMessage };
+    const denied = errorCode === ErrorCode.TOPIC_AUTHORIZATION_FAILED;
+    const errorMessage = denied
+      ? `changing topic "${name}" is not allowed`
+      : `there is no topic "${name}"`;
+    return { errorCode, errorMessage };
   }
   const added = count - topic.partitions.length;
   const errorMessage =

@@ -8,6 +8,7 @@ import {
 import { CONSUMER_PROTOCOL } from '../groups/classic/subscription.ts';
 import type { GroupCoordinator } from '../groups/coordinator.ts';
 import type { Handler, RequestContext } from '../handler.ts';
+import { topicFor } from '../topic-lookup.ts';
 
 type AskedTopic = OffsetDeleteRequest['topics'][number];
 
@@ -16,7 +17,9 @@ export function offsetDeleteHandler(groups: GroupCoordinator): Handler<typeof of
     api: offsetDeleteApi,
     versions: { min: 0, max: 0 },
     async handle({ groupId, topics }, context) {
-      const errorCode = groupFault(groups, groupId);
+      const errorCode = context.access.allows('delete', 'group', groupId)
+        ? groupFault(groups, groupId)
+        : ErrorCode.GROUP_AUTHORIZATION_FAILED;
       if (errorCode !== 0) {
         context.countError(errorCode);
         return { errorCode, topics: [] };
@@ -42,14 +45,15 @@ async function deleteOf(
   { groupId, topic: { name, partitions } }: { groupId: string; topic: AskedTopic },
   context: RequestContext,
 ) {
-  const topic = context.services.directory.byName(name);
+  const { topic, errorCode: fault } = topicFor(context, 'read', { name });
   const ids = partitions.map(({ partitionIndex }) => topic?.partitions[partitionIndex]);
   const known = ids.filter((id) => id !== undefined);
   const outcome = known.length === 0 ? 0 : await groups.deleteOffsets(groupId, name, known);
   return {
     name,
     partitions: partitions.map(({ partitionIndex }, index) => {
-      const errorCode = ids[index] === undefined ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION : outcome;
+      const missing = fault || ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
+      const errorCode = ids[index] === undefined ? missing : outcome;
       if (errorCode !== 0) context.countError(errorCode);
       return { partitionIndex, errorCode };
     }),

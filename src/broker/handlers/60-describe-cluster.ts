@@ -2,6 +2,7 @@
 // (KIP-919): there is no controller endpoint here, MISMATCHED_ENDPOINT_TYPE. v2 fenced brokers: none.
 import { ErrorCode } from '../../protocol/errors.ts';
 import { describeClusterApi } from '../../protocol/messages/60-describe-cluster.ts';
+import { clusterOperations } from '../auth/access.ts';
 import { NOT_ASKED } from '../auth/authorizer.ts';
 import type { Handler } from '../handler.ts';
 
@@ -25,7 +26,7 @@ export const describeClusterHandler: Handler<typeof describeClusterApi> = {
       controllerId: nodeId,
       brokers: [{ brokerId: nodeId, host, port, rack, isFenced: false }],
       clusterAuthorizedOperations: includeClusterAuthorizedOperations
-        ? access.operations('cluster')
+        ? clusterOperations(access)
         : NOT_ASKED,
     };
   },

@@ -11,7 +11,7 @@ import {
 import { LEADER_EPOCH } from '../fetch-read.ts';
 import type { Handler } from '../handler.ts';
 import type { BrokerServices } from '../services.ts';
-import { topicNameFault } from '../topic-lookup.ts';
+import { topicFor, topicNameFault } from '../topic-lookup.ts';
 
 type TopicReply = DescribeTopicPartitionsReply['topics'][number];
 
@@ -21,7 +21,8 @@ const MAX_PAGE = 2_000;
 export const describeTopicPartitionsHandler: Handler<typeof describeTopicPartitionsApi> = {
   api: describeTopicPartitionsApi,
   versions: { min: 0, max: 0 },
-  handle(request, { services, access }) {
+  handle(request, context) {
+    const { services, access } = context;
     const { cursor } = request;
     if (cursor !== null && cursor.partitionIndex < 0) {
       return { topics: [refused(cursor.topicName, ErrorCode.INVALID_REQUEST)] };
@@ -29,9 +30,12 @@ export const describeTopicPartitionsHandler: Handler<typeof describeTopicPartiti
     const topics: TopicReply[] = [];
     let left = Math.max(1, Math.min(request.responsePartitionLimit, MAX_PAGE));
     for (const name of namesOf(services, request)) {
-      const topic = services.directory.byName(name);
+      const { topic, errorCode } = topicFor(context, 'describe', { name });
       if (topic === undefined) {
-        topics.push(unknown(name));
+        const denied = errorCode === ErrorCode.TOPIC_AUTHORIZATION_FAILED;
+        // Who asks for all topics doesn't hear of those that it may not see.
+        if (!denied) topics.push(unknown(name));
+        else if (request.topics.length > 0) topics.push(refused(name, errorCode));
         continue;
       }
       const from = name === request.cursor?.topicName ? request.cursor.partitionIndex : 0;
