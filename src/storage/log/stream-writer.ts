@@ -1,6 +1,7 @@
 // Fills a laid-out stream object: reads each source once in order of its positions, in large ranges, checks every
 // block and every batch's CRC (damage must not spread), and copies runs to their places. One copy per byte.
 import { crc32c } from '@node-rs/crc32';
+import { isMarker } from '../../metadata/packed-index.ts';
 import { batchEnd, storedCrc } from '../../protocol/record-batch.ts';
 import { checkEntries } from './block-check.ts';
 import type { ByteSource } from './byte-source.ts';
@@ -116,6 +117,7 @@ async function writeHeaders(
   for (let n = 0; n < index.count; n += 1) {
     if (n % BLOCKS_AT_ONCE === BLOCKS_AT_ONCE - 1)
       await new Promise((resolve) => setImmediate(resolve));
+    if (isMarker(index.kinds[n]!)) continue;
     const position = index.blockPositions[n]!;
     const payloadLength = index.lengths[n]!;
     const start = position + BLOCK_HEADER_BYTES;

@@ -1,5 +1,6 @@
 // Real record batches for tests, simulation and benchmarks of the log. Not for production code.
-import { BATCH_HEADER_BYTES, writeBatchHeader } from '../../protocol/record-batch.ts';
+import type { TransactionAdmission } from '../../metadata/transactions.ts';
+import { Attribute, BATCH_HEADER_BYTES, writeBatchHeader } from '../../protocol/record-batch.ts';
 import type { AppendItem } from './log.ts';
 
 export interface ItemOptions {
@@ -14,6 +15,8 @@ export interface ItemOptions {
   readonly maxTimestamp?: number;
   /** Written big-endian into the first four bytes of the records section. */
   readonly id?: number;
+  /** Given: the batch is part of a transaction. */
+  readonly transaction?: TransactionAdmission;
 }
 
 /** A batch with an intact header and CRC around opaque record bytes. */
@@ -29,7 +32,7 @@ export function testItem(options: ItemOptions): AppendItem {
   writeBatchHeader(bytes, {
     baseOffset: 0,
     leaderEpoch: -1,
-    attributes: 0,
+    attributes: options.transaction === undefined ? 0 : Attribute.TRANSACTIONAL,
     lastOffsetDelta: recordCount - 1,
     baseTimestamp: maxTimestamp,
     maxTimestamp,
@@ -48,5 +51,6 @@ export function testItem(options: ItemOptions): AppendItem {
     baseSequence,
     maxTimestamp,
     logAppendTimeMs: -1,
+    ...(options.transaction === undefined ? {} : { transaction: options.transaction }),
   };
 }
