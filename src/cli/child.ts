@@ -19,7 +19,7 @@ export interface ChildNode {
 
 const MAIN = join(import.meta.dirname, 'main.ts');
 
-/** Starts `floe serve` on free loopback ports. @throws FloeError with what it wrote to stderr if it doesn't get ready. */
+/** Starts `floe serve`, as `npm start` does (decision 0017), on free loopback ports. @throws FloeError with what it wrote to stderr if it doesn't get ready. */
 export async function startChild(
   dataDir: string,
   args: readonly string[] = [],
@@ -32,6 +32,7 @@ export async function startChild(
   const child = spawn(
     process.execPath,
     [
+      '--max-semi-space-size=4',
       '--disable-warning=ExperimentalWarning',
       MAIN,
       'serve',
@@ -40,7 +41,7 @@ export async function startChild(
       ...free,
       ...args,
     ],
-    { stdio: ['ignore', 'pipe', 'pipe'] },
+    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, MALLOC_ARENA_MAX: '2' } },
   );
   const exited = new Promise<number>((resolve) =>
     child.once('exit', (code) => resolve(code ?? -1)),
