@@ -58,6 +58,8 @@ export interface ReplaceEntries {
   readonly replaced: readonly ReplacedEntry[];
   /** Unsealed objects whose flush rows give way whole. */
   readonly openObjects: readonly number[];
+  /** Newest commit in them that was read: markers may have joined them since, then nothing happens. */
+  readonly openCommit?: number;
   /** Partitions whose compaction by key the swap completes. */
   readonly cleanings?: readonly Cleaning[];
   readonly nowMs: number;

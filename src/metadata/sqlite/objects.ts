@@ -111,6 +111,7 @@ export class SqliteObjects implements ObjectsMetadata {
         throw new FloeError('conflict', `object ${request.object.key} is ${known['state']}`);
       const freed = new Freed();
       for (const entry of request.replaced) freed.add(entry.partitionId, this.#giveWay(entry));
+      this.#checkOpen(request);
       for (const objectId of request.openObjects) this.#sealOpen(objectId, freed);
       const objectId = this.#insertObject(request);
       for (const entry of request.entries)
@@ -185,6 +186,19 @@ export class SqliteObjects implements ObjectsMetadata {
       .prepare('SELECT log_start FROM log_partitions WHERE partition_id = ?')
       .get(partitionId);
     return row !== undefined && endOffset > Number(row['log_start']);
+  }
+
+  #checkOpen({ openObjects, openCommit = Infinity }: ReplaceEntries): void {
+    if (openObjects.length === 0) return;
+    const newer = this.#db
+      .prepare(`SELECT object_id FROM flushes
+        WHERE commit_number > ? AND object_id IN (SELECT value FROM json_each(?)) LIMIT 1`)
+      .get(Math.min(openCommit, Number.MAX_SAFE_INTEGER), JSON.stringify(openObjects));
+    if (newer !== undefined)
+      throw new FloeError(
+        'conflict',
+        `object ${newer['object_id']} was added to under its compaction`,
+      );
   }
 
   #sealOpen(objectId: number, freed: Freed): void {

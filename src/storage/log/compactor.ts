@@ -53,6 +53,8 @@ const MAX_OPEN_SOURCES = 64;
 interface Work {
   readonly rows: readonly ObjectEntry[];
   readonly openObjects: readonly number[];
+  /** Newest commit in them. */
+  readonly openCommit?: number;
   readonly shares: readonly SourceShare[];
 }
 
@@ -221,7 +223,9 @@ export class Compactor {
     }
     if (chosen.length === 0) return undefined;
     const flushes = await metadata.objects.flushesOf(chosen);
-    return { rows: [], openObjects: chosen, shares: await this.#sharesOfFlushes(flushes) };
+    const openCommit = flushes.at(-1)?.commitNumber ?? 0;
+    const shares = await this.#sharesOfFlushes(flushes);
+    return { rows: [], openObjects: chosen, openCommit, shares };
   }
 
   async #sharesOfFlushes(flushes: readonly FlushRow[]): Promise<SourceShare[]> {
@@ -257,7 +261,7 @@ export class Compactor {
     const bytes = body.reduce((sum, part) => sum + part.length, 0);
     const key = streamKey(clusterId, { timeMs: clock.now(), id: ids.uuid() });
     await store.put(key, body, { ifNoneMatch: true });
-    const { rows: replaced, openObjects } = work;
+    const { rows: replaced, openObjects, openCommit } = work;
     const { entries } = layout;
     try {
       const nowMs = clock.now();
@@ -266,6 +270,7 @@ export class Compactor {
         entries,
         replaced,
         openObjects,
+        ...(openCommit === undefined ? {} : { openCommit }),
         nowMs,
       });
     } catch (caught) {

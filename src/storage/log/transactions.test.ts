@@ -167,8 +167,6 @@ async function readAll(partitionId: number, maxBytes: number, from = 0): Promise
   const { highWatermark } = opened.log.watermarks(partitionId)!;
   for (let offset = from; offset < highWatermark; ) {
     const { batches } = await readOnce(partitionId, offset, { maxBytes });
-    if (batches.length === 0)
-      console.log(partitionId, offset, maxBytes, highWatermark, all.length, result);
     expect(batches.length).toBeGreaterThan(0);
     all.push(...batches);
     offset = batches.at(-1)!.offset + 1;
@@ -339,6 +337,25 @@ test('a batch admitted before the end of its transaction is refused after it (L6
   const [outside] = await opened.log.append([forged]);
   expect(outside!.errorCode).toBe(48);
   expect(opened.log.watermarks(p)).toMatchObject({ lastStableOffset: 2, highWatermark: 2 });
+});
+
+test('markers that join an object under its compaction are not lost with it', async () => {
+  store = await stores[1][1]();
+  await open();
+  const [p] = (await createTopic(1)) as [number];
+  const a = await new Producer('a').init();
+  await a.send(p);
+  const { objects } = opened.metadata;
+  const [open1] = await objects.list('open', 0, 10);
+  const [flush] = await objects.flushesOf([open1!.objectId]);
+  await a.end(true);
+  const swap = { object: { key: 'stream/x', bytes: 1 }, entries: [], replaced: [], nowMs: 1 };
+  const openObjects = [open1!.objectId];
+  await expect(
+    objects.replace({ ...swap, openObjects, openCommit: flush!.commitNumber }),
+  ).rejects.toMatchObject({ code: 'conflict' });
+  await reopen();
+  expect((await readAll(p, 1_000)).map(({ control }) => control)).toEqual([false, true]);
 });
 
 test('deleted records take aborted ranges along, a deleted topic its part of a transaction', async () => {
