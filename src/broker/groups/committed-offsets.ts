@@ -4,7 +4,7 @@ import type { FloeError } from '../../base/error.ts';
 import type { StoredOffset } from '../../metadata/groups.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import { type Entry, storeFault } from './entry.ts';
-import type { GroupWriter } from './writer.ts';
+import type { ChangeWriter } from './writer.ts';
 
 /** A position to commit; the partition was resolved by the caller. */
 export interface OffsetToCommit {
@@ -23,11 +23,11 @@ export interface CommitOptions {
 }
 
 export class CommittedOffsets {
-  readonly #writer: GroupWriter;
+  readonly #writer: ChangeWriter;
   readonly #warn: (entry: Entry, error: FloeError, message: string) => void;
 
   constructor(
-    writer: GroupWriter,
+    writer: ChangeWriter,
     warn: (entry: Entry, error: FloeError, message: string) => void,
   ) {
     this.#writer = writer;

@@ -16,10 +16,16 @@ export interface WriteResult {
   readonly gone: readonly number[];
 }
 
+/** Whoever takes changes to the store. */
+export interface ChangeWriter {
+  /** Resolves when the change is durable or has failed; never rejects. Changes land in order of calls. */
+  write(change: GroupChange): Promise<WriteResult>;
+}
+
 /** Changes in one transaction: bounds how long others wait for the store. */
 const MAX_BATCH = 1_000;
 
-export class GroupWriter {
+export class GroupWriter implements ChangeWriter {
   readonly #metadata: GroupsMetadata;
   readonly #lease: CoordinatorLease;
   readonly #queue: Queued[] = [];
@@ -30,7 +36,6 @@ export class GroupWriter {
     this.#lease = lease;
   }
 
-  /** Resolves when the change is durable or has failed; never rejects. Changes land in order of calls. */
   write(change: GroupChange): Promise<WriteResult> {
     return new Promise((resolve) => {
       this.#queue.push({ change, resolve });

@@ -1,7 +1,7 @@
 // ConsumerGroupHeartbeat (68), versions 0–1: the life of a member of the consumer protocol (KIP-848): it joins with
 // epoch 0, subscribes, says what it owns, leaves with −1 (or −2 for a while); see groups/SPEC.md. v1 patterns that the
-// broker looks up, and member ids that clients make. Needs READ on the group, DESCRIBE on topics it names.
-
+// broker looks up, and member ids that clients make. Needs READ on the group, DESCRIBE on topics it names; a pattern
+// finds those that its member may describe.
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import {
@@ -55,7 +55,8 @@ function accessFault(
 
 function eventOf(request: ConsumerGroupHeartbeatRequest, context: RequestContext) {
   const { memberEpoch, instanceId } = request;
-  const memberId = request.memberId === '' ? context.services.ids.uuid() : request.memberId;
+  const { access, services } = context;
+  const memberId = request.memberId === '' ? services.ids.uuid() : request.memberId;
   if (isLeaving(request))
     return { type: 'leave', memberId, instanceId, forGood: memberEpoch === LEAVING } as const;
   return {
@@ -70,7 +71,10 @@ function eventOf(request: ConsumerGroupHeartbeatRequest, context: RequestContext
     topicNames: request.subscribedTopicNames,
     topicRegex: request.subscribedTopicRegex,
     assignor: request.serverAssignor,
-    owned: ownedBy(request, context.services.directory),
+    mayDescribe: services.authorizer.enabled
+      ? (topic: string) => access.allows('describe', 'topic', topic)
+      : undefined,
+    owned: ownedBy(request, services.directory),
   } as const;
 }
 

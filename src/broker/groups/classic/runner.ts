@@ -5,7 +5,7 @@ import { ErrorCode } from '../../../protocol/errors.ts';
 import type { Deadlines } from '../deadlines.ts';
 import { type Entry, storeFault } from '../entry.ts';
 import type { GroupSettings } from '../settings.ts';
-import type { GroupWriter } from '../writer.ts';
+import type { ChangeWriter } from '../writer.ts';
 import {
   type Effect,
   type JoinReply,
@@ -18,7 +18,7 @@ import { type Group, nextDeadline, snapshotGroup, type Token } from './group.ts'
 import { type GroupEvent, step } from './step.ts';
 
 export interface RunnerOptions {
-  readonly writer: GroupWriter;
+  readonly writer: ChangeWriter;
   readonly deadlines: Deadlines;
   readonly settings: GroupSettings;
   now(): number;

@@ -16,7 +16,7 @@ export function assignIfDue(
     const key = JSON.stringify([names, pattern]);
     let found = sources.get(key);
     if (found === undefined) {
-      found = topicLists(topics, names, pattern);
+      found = topicLists(topics, [...names, ...(group.patterns.get(pattern) ?? [])]);
       sources.set(key, found);
     }
     return found;
@@ -38,14 +38,8 @@ export function assignIfDue(
   assert(isCovered(group), 'K4: every partition that is subscribed to has one target');
 }
 
-function topicLists(
-  topics: TopicView,
-  names: readonly string[],
-  pattern: string,
-): readonly Partitions[] {
-  const all = new Set(names);
-  if (pattern !== '') for (const name of topics.matching(pattern)) all.add(name);
-  const lists = [...all].map((name) => topics.partitionsOf(name));
+function topicLists(topics: TopicView, names: readonly string[]): readonly Partitions[] {
+  const lists = [...new Set(names)].map((name) => topics.partitionsOf(name));
   return lists.filter((list) => list !== undefined);
 }
 

@@ -83,7 +83,11 @@ export interface ConsumerGroup {
   readonly owners: Map<number, string>;
   /** What subscriptions meant when last looked at: topic name or pattern → its partitions. Not stored. */
   sources: ReadonlyMap<string, Partitions>;
-  /** The version of the topics that `sources` is of; −1 for never looked at. */
+  /** Pattern → names of the topics that were found for it. Not stored. */
+  patterns: ReadonlyMap<string, readonly string[]>;
+  /** Patterns to be looked up with the next heartbeat. */
+  readonly unresolved: Set<string>;
+  /** The version of the topics that `sources` is of, or one of the two below. */
   topicsVersion: number;
   /** What the store doesn't have yet. */
   readonly unsaved: Unsaved;
@@ -96,6 +100,11 @@ interface Unsaved {
   readonly members: Set<string>;
   readonly gone: Set<string>;
 }
+
+/** Nobody has subscribed to anything yet. */
+const NEVER_LOOKED = -2;
+/** Restored: the assignment alone tells what subscriptions meant. */
+export const FROM_ASSIGNMENT = -1;
 
 /** The epoch of a group nobody has joined yet, as in Kafka. */
 const FIRST_EPOCH = 1;
@@ -112,12 +121,15 @@ export function newConsumerGroup(groupId: string, now: number): ConsumerGroup {
     instances: new Map(),
     owners: new Map(),
     sources: NO_SOURCES,
-    topicsVersion: -1,
+    patterns: NO_PATTERNS,
+    unresolved: new Set(),
+    topicsVersion: NEVER_LOOKED,
     unsaved: { header: false, whole: false, members: new Set(), gone: new Set() },
   };
 }
 
 const NO_SOURCES: ReadonlyMap<string, Partitions> = new Map();
+const NO_PATTERNS: ReadonlyMap<string, readonly string[]> = new Map();
 
 export function newMember(memberId: string, now: number): ConsumerMember {
   return {
@@ -154,6 +166,7 @@ export function restoreConsumerGroup(
   const group = newConsumerGroup(stored.groupId, stored.stateSinceMs);
   group.epoch = stored.epoch;
   group.assignmentEpoch = stored.assignmentEpoch;
+  group.topicsVersion = FROM_ASSIGNMENT;
   for (const each of stored.members) {
     const session = each.classic?.sessionTimeoutMs ?? sessionTimeoutMs;
     const member: ConsumerMember = {

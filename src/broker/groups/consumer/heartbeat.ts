@@ -49,6 +49,8 @@ export interface ConsumerHeartbeat {
   readonly topicNames: readonly string[] | null;
   readonly topicRegex: string | null;
   readonly assignor: string | null;
+  /** Which topics a pattern may find, where not all. */
+  readonly mayDescribe?: ((topic: string) => boolean) | undefined;
   /** Partition ids; null: as before. Partitions that don't exist are −1. */
   readonly owned: readonly number[] | null;
 }
@@ -93,7 +95,8 @@ export function onHeartbeat(
   const member = memberOf(group, event, context.now);
   const changed = describe(group, member, event);
   member.sessionDeadlineMs = context.now + context.config.sessionTimeoutMs;
-  advance(group, member, { changed, owned: event.owned }, context);
+  const { owned, mayDescribe } = event;
+  advance(group, member, { changed, owned, mayDescribe }, context);
   const { memberId, epoch, assigned } = member;
   const tell = member.untold || isFull(event);
   member.untold = false;
@@ -107,6 +110,14 @@ export function onHeartbeat(
   };
 }
 
+export interface Advance {
+  /** The member's subscription changed. */
+  readonly changed: boolean;
+  /** What it says it owns; null when it says nothing. */
+  readonly owned: readonly number[] | null;
+  readonly mayDescribe?: ConsumerHeartbeat['mayDescribe'];
+}
+
 /**
  * What follows from a member's request, in both protocols: the group's epoch rises if anything that an assignment
  * rests on has changed, a new assignment is made if it has risen, and the member goes as far towards it as it can.
@@ -114,12 +125,13 @@ export function onHeartbeat(
 export function advance(
   group: ConsumerGroup,
   member: ConsumerMember,
-  { changed, owned }: { readonly changed: boolean; readonly owned: readonly number[] | null },
+  { changed, owned, mayDescribe }: Advance,
   { now, topics, config }: ConsumerContext,
 ): void {
   const isDue = group.epoch > group.assignmentEpoch;
-  if (changed || isDue || group.topicsVersion !== topics.version) {
-    const moved = refreshSources(group, topics);
+  const isStale = group.topicsVersion !== topics.version || group.unresolved.size > 0;
+  if (changed || isDue || isStale) {
+    const moved = refreshSources(group, topics, { pattern: member.topicRegex, mayDescribe });
     if (changed || (moved && !isDue)) raiseEpoch(group, now);
   }
   assignIfDue(group, { topics, defaultAssignor: config.defaultAssignor });

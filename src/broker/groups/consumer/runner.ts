@@ -4,14 +4,14 @@
 import type { GroupChange } from '../../../metadata/groups.ts';
 import type { Deadlines } from '../deadlines.ts';
 import { type Entry, storeFault } from '../entry.ts';
-import type { GroupWriter } from '../writer.ts';
+import type { ChangeWriter } from '../writer.ts';
 import { type ConsumerGroup, nextConsumerDeadline, takeUnsaved } from './group.ts';
 import type { ConsumerGroupConfig } from './heartbeat.ts';
 import { type ConsumerAnswer, type ConsumerEvent, consumerStep } from './step.ts';
 import type { TopicView } from './topics.ts';
 
 export interface ConsumerRunnerOptions {
-  readonly writer: GroupWriter;
+  readonly writer: ChangeWriter;
   readonly deadlines: Deadlines;
   readonly topics: TopicView;
   configOf(groupId: string): ConsumerGroupConfig;

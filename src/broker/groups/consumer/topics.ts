@@ -1,5 +1,5 @@
 // What subscriptions of a consumer group mean at present: names and patterns → partitions, and who subscribes to what.
-import type { ConsumerGroup, ConsumerMember } from './group.ts';
+import { type ConsumerGroup, type ConsumerMember, FROM_ASSIGNMENT } from './group.ts';
 import { isSubset, type Partitions, partitionSet, samePartitions, union } from './partitions.ts';
 
 /** Topics as groups see them. */
@@ -15,38 +15,67 @@ export interface TopicView {
 /** A pattern as a source; no topic has such a name. */
 const patternKey = (pattern: string) => `/${pattern}/`;
 
+/** Whose request makes the group look again. */
+export interface Asker {
+  /** Its pattern; '' for none. */
+  readonly pattern: string;
+  /** Which topics it may know of; undefined for all. Patterns of others are looked up when those ask. */
+  readonly mayDescribe: ((topic: string) => boolean) | undefined;
+}
+
 /**
  * Looks again at what subscriptions mean. True when that changed, so that a new assignment is due.
  * After a restart, the assignment itself tells what they meant.
  */
-export function refreshSources(group: ConsumerGroup, topics: TopicView): boolean {
+export function refreshSources(group: ConsumerGroup, topics: TopicView, asker: Asker): boolean {
   const before = group.sources;
-  const fresh = group.topicsVersion < 0;
+  const restored = group.topicsVersion === FROM_ASSIGNMENT;
   const next = new Map<string, Partitions>();
-  for (const member of group.members.values()) addSources(next, before, member, topics);
+  const patterns = new Map<string, readonly string[]>();
+  group.unresolved.clear();
+  for (const { topicNames, topicRegex } of group.members.values()) {
+    for (const name of topicNames) addName(next, name, topics);
+    if (topicRegex === '' || patterns.has(topicRegex)) continue;
+    const names = lookUp(group, { topicNames, topicRegex }, { topics, asker });
+    const key = patternKey(topicRegex);
+    const found = partitionSet(names.flatMap((name) => topics.partitionsOf(name) ?? []));
+    const known = before.get(key);
+    patterns.set(topicRegex, names);
+    next.set(key, known !== undefined && samePartitions(known, found) ? known : found);
+  }
   group.sources = next;
+  group.patterns = patterns;
   group.topicsVersion = topics.version;
-  return fresh ? !isCovered(group) : !sameSources(before, next);
+  return restored ? !isCovered(group) : !sameSources(before, next);
 }
 
-function addSources(
-  into: Map<string, Partitions>,
-  before: ReadonlyMap<string, Partitions>,
-  { topicNames, topicRegex }: ConsumerMember,
-  topics: TopicView,
-): void {
-  for (const name of topicNames) {
-    if (into.has(name)) continue;
-    const partitions = topics.partitionsOf(name);
-    if (partitions !== undefined) into.set(name, partitionSet(partitions));
+function addName(into: Map<string, Partitions>, name: string, topics: TopicView): void {
+  if (into.has(name)) return;
+  const partitions = topics.partitionsOf(name);
+  if (partitions !== undefined) into.set(name, partitionSet(partitions));
+}
+
+/**
+ * Names of the topics that a member's pattern means now. What can't be told yet stays unresolved until the next
+ * heartbeat: what others may know of; and a new pattern beside names. For that Kafka looks patterns up in the
+ * background, so that clients which mix both expect the topics they named first.
+ */
+function lookUp(
+  group: ConsumerGroup,
+  { topicNames, topicRegex }: Pick<ConsumerMember, 'topicNames' | 'topicRegex'>,
+  { topics, asker }: { readonly topics: TopicView; readonly asker: Asker },
+): readonly string[] {
+  const known = group.patterns.get(topicRegex);
+  const restored = group.topicsVersion === FROM_ASSIGNMENT;
+  if (known === undefined && topicNames.length > 0 && !restored) {
+    group.unresolved.add(topicRegex);
+    return [];
   }
-  const key = patternKey(topicRegex);
-  if (topicRegex === '' || into.has(key)) return;
-  const found = partitionSet(
-    topics.matching(topicRegex).flatMap((name) => topics.partitionsOf(name) ?? []),
-  );
-  const known = before.get(key);
-  into.set(key, known !== undefined && samePartitions(known, found) ? known : found);
+  const { mayDescribe } = asker;
+  if (mayDescribe === undefined) return topics.matching(topicRegex);
+  if (asker.pattern === topicRegex) return topics.matching(topicRegex).filter(mayDescribe);
+  group.unresolved.add(topicRegex);
+  return known ?? topics.matching(topicRegex);
 }
 
 function sameSources(
