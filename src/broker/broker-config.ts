@@ -164,6 +164,8 @@ export class BrokerConfig {
   check(changes: Readonly<Record<string, string | null>>): Record<string, string | null> {
     const proper: Record<string, string | null> = {};
     for (const [name, value] of Object.entries(changes)) {
+      // Tools take back throttles and the like without knowing whether they are there.
+      if (value === null && !isKnown(name)) continue;
       const [properName, setting] = findDynamic(name);
       if (value !== null) parseSetting(name, setting, value);
       proper[properName] = value;
@@ -203,6 +205,9 @@ export function baseOfListenerSetting(name: string): ListenerSetting | undefined
   const [, base] = /^listener\.name\.[a-z0-9_-]+\.(.+)$/.exec(name) ?? [];
   return OF_LISTENER.find((candidate) => candidate === base);
 }
+
+const isKnown = (name: string) =>
+  findSetting(brokerSettings, name) !== undefined || baseOfListenerSetting(name) !== undefined;
 
 /** A setting that may change now, with its proper name. @throws FloeError `invalid`. */
 function findDynamic(name: string): readonly [string, Setting<unknown>] {

@@ -62,6 +62,13 @@ const machinerySettings = {
   'background.threads': int({ default: 10, min: 1, doc: THREADS }),
   'num.recovery.threads.per.data.dir': int({ default: 2, min: 1, doc: THREADS }),
   'num.replica.fetchers': int({ default: 1, min: 1, doc: REPLICAS }),
+  'leader.replication.throttled.rate': hugeLong({ default: LONG_MAX, min: 0, doc: REPLICAS }),
+  'follower.replication.throttled.rate': hugeLong({ default: LONG_MAX, min: 0, doc: REPLICAS }),
+  'replica.alter.log.dirs.io.max.bytes.per.second': hugeLong({
+    default: LONG_MAX,
+    min: 0,
+    doc: REPLICAS,
+  }),
   'unclean.leader.election.enable': bool({ default: false, doc: REPLICAS }),
 } as const satisfies Settings;
 

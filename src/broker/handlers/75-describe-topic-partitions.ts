@@ -1,5 +1,6 @@
 // DescribeTopicPartitions (75), version 0 (KIP-966): topics in the order of their names, a page at a time.
-// No partition has replicas to elect from, so the eligible ones are unknown (null).
+// No partition has replicas to elect from; the lists of eligible ones are empty, not null, which Kafka's own admin
+// client doesn't survive.
 import type { Topic } from '../../metadata/topics.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import { ZERO_UUID } from '../../protocol/fields.ts';
@@ -92,6 +93,8 @@ function describe(
       leaderEpoch: LEADER_EPOCH,
       replicaNodes: nodes,
       isrNodes: nodes,
+      eligibleLeaderReplicas: [],
+      lastKnownElr: [],
       offlineReplicas: [],
     });
   }

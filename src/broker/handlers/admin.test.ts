@@ -154,6 +154,11 @@ describe('UpdateFeatures', () => {
   });
 });
 
+it('partitions have no other eligible leaders, in lists that are not null', async () => {
+  const { topics } = await client.call(describeTopicPartitionsApi, 0, { topics: [{ name: 'pr' }] });
+  expect(topics[0]!.partitions[0]).toMatchObject({ eligibleLeaderReplicas: [], lastKnownElr: [] });
+});
+
 it('a page of partitions begins at none below 0', async () => {
   const { topics } = await client.call(describeTopicPartitionsApi, 0, {
     topics: [{ name: 'pr' }],
