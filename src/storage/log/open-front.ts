@@ -92,7 +92,10 @@ export function withVisibleEnds(metadata: Metadata, log: Pick<FrontLog, 'whenApp
   };
   const overlay = <T extends object>(target: T, own: Partial<T>): T =>
     new Proxy(target, {
-      get: (inner, name) => own[name as keyof T] ?? Reflect.get(inner, name),
+      get: (inner, name) => {
+        const found: unknown = own[name as keyof T] ?? Reflect.get(inner, name);
+        return typeof found === 'function' ? found.bind(inner) : found;
+      },
     });
   return overlay(metadata, { transactions: overlay(metadata.transactions, transactions) });
 }

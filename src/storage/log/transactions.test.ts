@@ -1,4 +1,4 @@
-// Transactions through the whole log, threads included: what readers see while they are open and after they ended, and
+// Transactions through the whole log: what readers see while they are open and after they ended, and
 // that it stays so, byte by byte, from the tail to compacted objects and over restarts.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,6 +9,7 @@ import { silentLogger } from '../../base/log.ts';
 import { noMetrics } from '../../base/metrics.ts';
 import { systemIds, systemPrng } from '../../base/prng.ts';
 import { resolveSettings } from '../../base/settings.ts';
+import { openSqliteMetadata } from '../../metadata/sqlite/index.ts';
 import type { TransactionEvent, TransactionState } from '../../metadata/transactions.ts';
 import {
   batchBytes,
@@ -25,39 +26,70 @@ import { MemoryObjectStore } from '../objects/memory.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
 import { Compactor } from './compactor.ts';
 import { CONTROL_BATCH_BYTES } from './control-batch.ts';
+import { nodeDisk } from './disk.ts';
 import type { Isolation, ReadPartitionResult } from './log.ts';
+import { localRoot, withVisibleEnds } from './open-front.ts';
+import { openInThread } from './open-in-thread.ts';
 import { type OpenedLog, openLog } from './open-log.ts';
 import { readSettings } from './read-settings.ts';
 import { logSettings } from './settings.ts';
 import { testItem } from './test-items.ts';
+import { TEST_CLUSTER } from './test-log.ts';
+
+/** The log in threads or, faster, in this one. */
+type Node = Pick<OpenedLog, 'log' | 'metadata' | 'directory' | 'reader' | 'source'> & {
+  readonly clusterId: string;
+  roll(): Promise<void>;
+  stop(): Promise<void>;
+};
 
 let directory: string;
-let opened: OpenedLog;
+let opened: Node;
 let store: ObjectStore;
+let threads = false;
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'floe-txn-'));
+  threads = false;
 });
 afterEach(async () => {
   await opened.stop();
   rmSync(directory, { recursive: true });
 });
 
+const common = {
+  settings: resolveSettings(
+    { ...logSettings, ...readSettings },
+    { 'log.slab.bytes': '65536', 'log.slab.count': '6', 'log.read.crc.sample': '1' },
+  ),
+  clock: systemClock,
+  prng: systemPrng,
+  ids: systemIds,
+  logger: silentLogger,
+  metrics: noMetrics,
+};
+
 async function open(): Promise<void> {
-  opened = await openLog({
-    dataDir: directory,
-    store,
-    settings: resolveSettings(
-      { ...logSettings, ...readSettings },
-      { 'log.slab.bytes': '65536', 'log.slab.count': '6', 'log.read.crc.sample': '1' },
-    ),
-    clock: systemClock,
-    prng: systemPrng,
-    ids: systemIds,
-    logger: silentLogger,
-    logLevel: 'silent',
-    metrics: noMetrics,
-  });
+  opened = threads
+    ? await openLog({ ...common, dataDir: directory, store, logLevel: 'silent' })
+    : await openHere();
+}
+
+async function openHere(): Promise<Node> {
+  const metadata = openSqliteMetadata(join(directory, 'metadata.db'));
+  const root = localRoot(store);
+  const disk = root === undefined ? {} : { disk: nodeDisk(root) };
+  const node = await openInThread({ ...common, ...disk, metadata, clusterId: TEST_CLUSTER, store });
+  return {
+    ...node,
+    metadata: withVisibleEnds(metadata, node.log),
+    clusterId: TEST_CLUSTER,
+    roll: () => node.host.sequencer.roll(),
+    async stop() {
+      await node.stop();
+      metadata.close();
+    },
+  };
 }
 
 async function reopen(): Promise<void> {
@@ -213,6 +245,7 @@ const stores = [
 for (const [name, makeStore] of stores) {
   test(`an open transaction holds readers of committed records back, on ${name}`, async () => {
     store = await makeStore();
+    threads = true;
     await open();
     const [p, q] = (await createTopic()) as [number, number];
     const [a, b] = [await new Producer('a').init(), await new Producer('b').init()];
