@@ -145,6 +145,8 @@ export interface LogMetadata {
     offset: number,
     endOffset: number,
   ): Promise<readonly AbortedTransaction[]>;
+  /** Compaction by key has removed the records of aborted transactions: those with these markers are listed no more. */
+  forgetAborted(partitionId: number, markerOffsets: readonly number[]): Promise<void>;
   /** Rows of flushes whose objects aren't sealed, in commit order, from after `commitNumber` (0: all). */
   flushesAfter(commitNumber: number, limit: number): Promise<readonly FlushRow[]>;
   /** Entries of a partition that end above `offset`, ascending. */

@@ -1,4 +1,4 @@
-// One node of the log under simulation: front, sequencer and reader in this thread, over a disk or store that fails,
+// One node under simulation: front, sequencer, reader and table work in this thread, over a disk or store that fails,
 // with lives that end at any moment. What survives a crash: what the disk synced, the objects the store holds, and
 // the metadata's last committed state (SQLite in memory). All chance comes from one seed.
 import { ManualClock } from '../../src/base/clock.ts';
@@ -8,10 +8,10 @@ import { noMetrics } from '../../src/base/metrics.ts';
 import { type IdSource, type Prng, seededIds, seededPrng } from '../../src/base/prng.ts';
 import { resolveSettings } from '../../src/base/settings.ts';
 import { metadataOn, openDatabase, type SqliteMetadata } from '../../src/metadata/sqlite/index.ts';
-import type { Disk, DiskFile } from '../../src/storage/log/disk.ts';
+import type { TransactionsMetadata } from '../../src/metadata/transactions.ts';
 import { Maintenance } from '../../src/storage/log/maintenance.ts';
 import { maintenanceSettings } from '../../src/storage/log/maintenance-settings.ts';
-import type { LogSettings } from '../../src/storage/log/open-front.ts';
+import { type LogSettings, withVisibleEnds } from '../../src/storage/log/open-front.ts';
 import { type InThreadLog, openInThread } from '../../src/storage/log/open-in-thread.ts';
 import { LocalRangeCleaner } from '../../src/storage/log/range-cleaner.ts';
 import { readSettings } from '../../src/storage/log/read-settings.ts';
@@ -21,7 +21,9 @@ import { clusterTag } from '../../src/storage/log/wal-format.ts';
 import { type Faults, faultyStore, noFaults } from '../../src/storage/objects/decorators/faulty.ts';
 import { MemoryObjectStore } from '../../src/storage/objects/memory.ts';
 import type { ObjectStore } from '../../src/storage/objects/object-store.ts';
-import { PowerOut, SimulatedDisk } from './simulated-disk.ts';
+import { guard, Life, living, livingDisk, livingStore } from './lives.ts';
+import { SimulatedDisk } from './simulated-disk.ts';
+import { TableSide } from './table-side.ts';
 
 export type Mode = 'local' | 'object';
 
@@ -66,14 +68,6 @@ const GRACE_MS = 3_000;
 /** Every second partition keeps so much. */
 const RETENTION_BYTES = 30_000;
 
-/** Ends with its node: whatever an old life still has in flight touches nothing any more. */
-class Life {
-  over = false;
-  check(): void {
-    if (this.over) throw new PowerOut('this life is over');
-  }
-}
-
 export class World {
   readonly prng: Prng;
   readonly ids: IdSource;
@@ -85,6 +79,9 @@ export class World {
   storeFaults: Faults = noFaults;
   node!: InThreadLog;
   metadata!: SqliteMetadata;
+  /** As clients use it: it may die, and answers may be lost. */
+  transactions!: Pick<TransactionsMetadata, 'apply'>;
+  readonly side: TableSide;
   maintenance!: Maintenance;
   lives = 0;
   commits = 0;
@@ -102,6 +99,10 @@ export class World {
     const faults = { clock: this.clock, prng: seededPrng(seed + 3) };
     const memory = new MemoryObjectStore(this.clock, 'simulation');
     this.#store = faultyStore(memory, faults, () => this.storeFaults);
+    const { catalog } = metadataOn(this.#database);
+    const { clock, prng } = this;
+    const storeFaults = () => this.storeFaults;
+    this.side = new TableSide({ clock, prng, seed, catalog, storeFaults });
   }
 
   /** True once the present life has met its end: what its log says from then on was never heard. */
@@ -117,7 +118,7 @@ export class World {
     this.node = await openInThread({
       metadata: this.metadata,
       clusterId: CLUSTER_ID,
-      store: this.#livingStore(life),
+      store: livingStore(this.#store, life, this.disk),
       settings: SETTINGS,
       clock: this.clock,
       prng: this.prng,
@@ -127,7 +128,27 @@ export class World {
       wrapSequencer: (port) => this.#lossy(port),
       ...(this.mode === 'local' ? { disk: livingDisk(this.disk, life) } : {}),
     });
+    const { node, disk } = this;
+    this.transactions = this.#lossyEnds(life);
+    this.side.start({ node, tables: this.metadata.tables, life, disk });
     this.maintenance = this.#maintain(life);
+  }
+
+  /** Every answer may be the one that is lost. */
+  #lossyEnds(life: Life): Pick<TransactionsMetadata, 'apply'> {
+    const domain = living(this.metadata.transactions, life, this.disk);
+    const { transactions } = withVisibleEnds(
+      { ...this.metadata, transactions: domain },
+      this.node.log,
+    );
+    return {
+      apply: async (requests, nowMs) => {
+        const outcomes = await transactions.apply(requests, nowMs);
+        if (this.prng.next() < this.loseReply)
+          throw new FloeError('timeout', 'the answer about a transaction was lost (injected)');
+        return outcomes;
+      },
+    };
   }
 
   /** Retention, compaction, collection and sweep, all of it all the time. */
@@ -136,7 +157,7 @@ export class World {
     const objects = living(metadata.objects, life, this.disk);
     return new Maintenance({
       clusterId: CLUSTER_ID,
-      store: this.#livingStore(life),
+      store: livingStore(this.#store, life, this.disk),
       source: node.source,
       metadata: { log: metadata.log, objects },
       reader: node.reader,
@@ -149,7 +170,7 @@ export class World {
         retentionMs: -1,
         retentionBytes: partitionId % 2 === 0 ? RETENTION_BYTES : -1,
       }),
-      pin: () => Infinity,
+      pin: (partitionId) => this.side.tables.retentionPin(partitionId) ?? Infinity,
       prng: seededPrng(this.lives),
       compacted: () => [],
       cleaner: new LocalRangeCleaner(clusterTag(CLUSTER_ID), 1 << 30),
@@ -159,6 +180,7 @@ export class World {
       },
       onMoved: (partitions) => node.log.logStartsMoved(partitions),
       onCompacted: (...args) => node.log.compacted(...args),
+      onAbortsGone: (...args) => node.log.abortsGone(...args),
       hasRoom: () => true,
       retireFiles: async (keys) => {
         life.check();
@@ -182,6 +204,7 @@ export class World {
   /** The power goes out; what was not synced is decided by chance; a new life begins. */
   async crash(): Promise<void> {
     this.#life.over = true;
+    this.side.kill();
     void this.maintenance?.stop();
     this.disk.restart();
     await this.settle();
@@ -243,83 +266,4 @@ export class World {
       },
     };
   }
-
-  #livingStore(life: Life): ObjectStore {
-    const store = this.#store;
-    return {
-      uri: store.uri,
-      put: async (key, body, options) => {
-        life.check();
-        this.disk.step();
-        await store.put(key, body, options);
-        life.check();
-        this.disk.step();
-      },
-      get: (key, options) => store.get(key, options),
-      head: (key) => store.head(key),
-      list: (prefix, options) => store.list(prefix, options),
-      delete: async (keys) => {
-        life.check();
-        this.disk.step();
-        await store.delete(keys);
-      },
-    };
-  }
-}
-
-/** Any domain whose calls end with its life, and may be the moment of a crash, before or after they happened. */
-function living<T extends object>(domain: T, life: Life, disk: SimulatedDisk): T {
-  return new Proxy(domain, {
-    get(target, name) {
-      const method = Reflect.get(target, name) as (...args: unknown[]) => Promise<unknown>;
-      return async (...args: unknown[]) => {
-        life.check();
-        disk.step();
-        const result = await method.apply(target, args);
-        life.check();
-        return result;
-      };
-    },
-  });
-}
-
-type GuardedMethod = 'sealNow' | 'checkpoint' | 'pruneFlushes';
-
-function guard(
-  log: SqliteMetadata['log'],
-  name: GuardedMethod,
-  life: Life,
-  disk: SimulatedDisk,
-): void {
-  const original = (log[name] as (...args: unknown[]) => unknown).bind(log);
-  (log as unknown as Record<string, unknown>)[name] = (...args: unknown[]) => {
-    life.check();
-    disk.step();
-    return original(...args);
-  };
-}
-
-function livingDisk(disk: SimulatedDisk, life: Life): Disk {
-  const guarded = <F extends (...args: never[]) => unknown>(action: F): F =>
-    ((...args: Parameters<F>) => {
-      life.check();
-      return action(...args);
-    }) as F;
-  const file = (inner: DiskFile): DiskFile => ({
-    pwritev: guarded((parts, position) => inner.pwritev(parts, position)),
-    pread: guarded((into, position) => inner.pread(into, position)),
-    fdatasync: guarded(() => inner.fdatasync()),
-    size: guarded(() => inner.size()),
-    truncate: guarded((bytes) => inner.truncate(bytes)),
-    close: () => inner.close(),
-  });
-  return {
-    open: guarded((name, mode) => file(disk.open(name, mode))),
-    rename: guarded((from, to) => disk.rename(from, to)),
-    unlink: guarded((name) => disk.unlink(name)),
-    syncDirectory: guarded((name) => disk.syncDirectory(name)),
-    makeDirectory: guarded(() => disk.makeDirectory()),
-    list: guarded((directory) => disk.list(directory)),
-    freeBytes: guarded(() => disk.freeBytes()),
-  };
 }

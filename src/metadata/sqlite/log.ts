@@ -382,6 +382,10 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
     return this.#ranges.aborted(partitionId, offset, endOffset);
   }
 
+  async forgetAborted(partitionId: number, markerOffsets: readonly number[]): Promise<void> {
+    this.#db.transaction(() => this.#ranges.forget(partitionId, markerOffsets));
+  }
+
   /** True for a partition that exists. */
   has(partitionId: number): boolean {
     return this.#partitions.has(partitionId);

@@ -95,6 +95,14 @@ export class TransactionRanges {
     });
   }
 
+  /** Ranges whose records are gone; the newest marker of a partition stays remembered, which costs a look-up. */
+  forget(partitionId: number, markerOffsets: readonly number[]): void {
+    const remove = this.#db.prepare(
+      'DELETE FROM aborted_transactions WHERE partition_id = ? AND last_offset = ?',
+    );
+    for (const offset of markerOffsets) remove.run(partitionId, offset);
+  }
+
   /** Part of the transaction that deletes a partition. */
   deleted(partitionId: number): void {
     for (const table of ['open_transactions', 'aborted_transactions'])

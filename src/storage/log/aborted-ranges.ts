@@ -64,6 +64,16 @@ export class AbortedRanges {
     }
   }
 
+  /** Compaction by key has removed the records of the transactions with these markers, and takes the markers next. */
+  forget(partitionId: number, markerOffsets: readonly number[]): void {
+    const known = this.#partitions.get(partitionId);
+    if (known === undefined) return;
+    const gone = new Set(markerOffsets);
+    const before = known.ranges.length;
+    known.ranges = known.ranges.filter(({ lastOffset }) => !gone.has(lastOffset));
+    this.#count -= before - known.ranges.length;
+  }
+
   remove(partitionId: number): void {
     this.#count -= this.#partitions.get(partitionId)?.ranges.length ?? 0;
     this.#partitions.delete(partitionId);

@@ -47,18 +47,28 @@ export interface KeptBatch {
   readonly changed: boolean;
 }
 
-/** Where a batch is and what is to happen to it. */
+/** Where a batch is. */
 export interface BatchPlace {
   readonly bytes: Uint8Array;
   readonly at: number;
   readonly baseOffset: number;
-  /** Its transaction was aborted: none of its records stays. */
-  readonly aborted: boolean;
   /** The batch stays even if no record of it does, as a header that keeps its offsets reachable. */
   readonly keepEmpty: boolean;
 }
 
+/** A batch of records; `aborted`: its transaction was, none of its records stays. */
+export type DataPlace = BatchPlace & { readonly aborted: boolean };
+
+/** A control batch; `idle`: no record of its transaction is left. */
+export type MarkerPlace = BatchPlace & { readonly idle: boolean };
+
 const FIRST_RECORDS = 256;
+
+/**
+ * An idle marker stays at least this long, whatever `delete.retention.ms` says: readers of committed records that met
+ * its transaction have ended long before.
+ */
+const MARKER_RETENTION_MS = 60_000;
 
 export class BatchCleaner {
   readonly #cursor = new RecordCursor();
@@ -69,7 +79,7 @@ export class BatchCleaner {
   #scratch = new Uint8Array(0);
 
   /** @returns undefined when nothing of the batch stays. @throws FloeError `corrupt` when its inside lies. */
-  clean(place: BatchPlace, rules: CleanRules): KeptBatch | undefined {
+  clean(place: DataPlace, rules: CleanRules): KeptBatch | undefined {
     const header = { ...readBatchHeader(place.bytes, place.at), baseOffset: place.baseOffset };
     try {
       return this.#clean(place, header, rules);
@@ -78,7 +88,34 @@ export class BatchCleaner {
     }
   }
 
-  #clean(place: BatchPlace, header: BatchHeader, rules: CleanRules): KeptBatch | undefined {
+  /**
+   * A marker goes as tombstones do: a horizon is set when it is first met idle, and once that has passed it is left out.
+   * @returns undefined then. Its horizon counts as that of a tombstone.
+   */
+  cleanMarker(place: MarkerPlace, rules: CleanRules): KeptBatch | undefined {
+    const { bytes, at, idle, keepEmpty, baseOffset } = place;
+    const header = { ...readBatchHeader(bytes, at), baseOffset };
+    const hasHorizon = (header.attributes & Attribute.DELETE_HORIZON) !== 0;
+    const goes = header.recordCount === 0 || (hasHorizon && header.baseTimestamp <= rules.nowMs);
+    if (idle && goes) return keepEmpty ? this.#empty(place, header) : undefined;
+    const kept = {
+      records: header.recordCount,
+      bytes: batchBytes(bytes, at),
+      tombstoneBytes: idle ? batchBytes(bytes, at) : 0,
+      maxTimestamp: header.maxTimestamp,
+    };
+    if (!idle || hasHorizon) return this.#whole(place, header, kept);
+    try {
+      const whole = { ...rules, mapEnd: Number.NEGATIVE_INFINITY };
+      const retentionMs = Math.max(rules.deleteRetentionMs, MARKER_RETENTION_MS);
+      const { bytes: recordBytes } = this.#choose(place, header, whole);
+      return this.#rebuild(header, { ...kept, bytes: recordBytes }, rules.nowMs + retentionMs);
+    } finally {
+      this.#cursor.close();
+    }
+  }
+
+  #clean(place: DataPlace, header: BatchHeader, rules: CleanRules): KeptBatch | undefined {
     const kept = place.aborted ? NOTHING : this.#choose(place, header, rules);
     if (kept.records === 0) return place.keepEmpty ? this.#empty(place, header) : undefined;
     const horizonDue =

@@ -444,6 +444,11 @@ export class FrontLog implements Log {
     this.#tail.dropBelow(partitionId, endOffset);
   }
 
+  /** These markers of aborted transactions are about to go: see AbortedRanges. */
+  abortsGone(partitionId: number, markerOffsets: readonly number[]): void {
+    this.#aborted.forget(partitionId, markerOffsets);
+  }
+
   sizeOf(partitionId: number): number {
     return this.#partitions.get(partitionId)?.sizeBytes ?? 0;
   }

@@ -54,6 +54,7 @@ function keyCompactor(
     metrics: noMetrics,
     onReplaced: (objectIds) => log.reader.replaced(objectIds),
     onCompacted: () => {},
+    onAbortsGone: () => {},
     ...more,
   });
 }

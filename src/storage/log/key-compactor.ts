@@ -12,7 +12,7 @@ import type { Metrics } from '../../base/metrics.ts';
 import type { IdSource, Prng } from '../../base/prng.ts';
 import type { LogMetadata, ObjectEntry, PartitionLog } from '../../metadata/log.ts';
 import type { Cleaning, ObjectsMetadata } from '../../metadata/objects.ts';
-import { EntryKind, entriesOf } from '../../metadata/packed-index.ts';
+import { EntryKind, entriesOf, isMarker } from '../../metadata/packed-index.ts';
 import { baseTimestamp, maxTimestamp } from '../../protocol/record-batch.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
 import { streamKey } from '../paths.ts';
@@ -30,7 +30,7 @@ import { KEY_SEED_BYTES } from './key-map.ts';
 import { loadIndex, objectOf } from './object-entries.ts';
 import { PlacedObject, type RowGroup } from './placed-object.ts';
 import { planRanges, type Range } from './plan.ts';
-import type { RangeCleaner, StoredRange } from './range-cleaner.ts';
+import type { RangeCleaner, StoredMarker, StoredRange } from './range-cleaner.ts';
 import { type SourceShare, shareOf } from './stream-layout.ts';
 import { clusterTag } from './wal-format.ts';
 
@@ -39,7 +39,10 @@ export interface KeyCompactorOptions {
   readonly store: ObjectStore;
   readonly source: ByteSource;
   readonly metadata: {
-    readonly log: Pick<LogMetadata, 'partitions' | 'entriesFrom'>;
+    readonly log: Pick<
+      LogMetadata,
+      'partitions' | 'entriesFrom' | 'abortedTransactions' | 'forgetAborted'
+    >;
     readonly objects: Pick<ObjectsMetadata, 'replace' | 'cleanings' | 'noteCleaned'>;
   };
   readonly reader: Pick<ColdReader, 'read'> & {
@@ -69,6 +72,8 @@ export interface KeyCompactorOptions {
   readonly onReplaced: (objectIds: readonly number[]) => void;
   /** Told of partitions and the offset below which copies in memory are out of date, after the swap. */
   readonly onCompacted: (partitionId: number, endOffset: number) => void;
+  /** Told of markers that are about to go, before anybody reads without them: their ranges must not be listed any more. */
+  readonly onAbortsGone: (partitionId: number, markerOffsets: readonly number[]) => void;
 }
 
 /** Sources are read in ranges this large; gaps this small are read along. */
@@ -110,6 +115,8 @@ export class KeyCompactor {
   #object: PlacedObject;
   /** Partitions that the next swap completes. */
   #completed: Cleaning[] = [];
+  /** Markers that it leaves out, by partition. */
+  #goneAborts = new Map<number, number[]>();
   #rolledMs = Number.NEGATIVE_INFINITY;
   #dirtiest = 0;
 
@@ -151,6 +158,7 @@ export class KeyCompactor {
     this.#round = undefined;
     this.#object = this.#newObject();
     this.#completed = [];
+    this.#goneAborts = new Map();
     await this.#options.cleaner.end();
   }
 
@@ -313,10 +321,13 @@ export class KeyCompactor {
 
   async *#compact(due: Due): AsyncGenerator<number> {
     const { cleaner, prng, mapBytes, objectBytes, clock } = this.#options;
+    const { log } = this.#options.metadata;
     const { partitionId, logStartOffset: logStart } = due.partition;
     const rows = (await this.#rows(partitionId)).filter((row) => row.endOffset > logStart);
     await cleaner.begin(prng.bytes(KEY_SEED_BYTES), mapBytes);
+    await cleaner.pass(await log.abortedTransactions(partitionId, due.cleanEnd, due.end));
     const mapEnd = yield* this.#mapKeys(due, rows);
+    await cleaner.pass(await log.abortedTransactions(partitionId, logStart, mapEnd));
     const nowMs = clock.now();
     const totals: Totals = { tombstoneBytes: 0, bytes: 0 };
     let runningMax = -1;
@@ -349,7 +360,7 @@ export class KeyCompactor {
     for (const row of rows) {
       if (row.endOffset <= cleanEnd || row.baseOffset >= end) continue;
       for await (const range of this.#ranges(row, cleanEnd)) {
-        const request = { range, fromOffset: cleanEnd, endOffset: end, aborted: [] };
+        const request = { range, fromOffset: cleanEnd, endOffset: end };
         const { full, nextOffset } = await this.#options.cleaner.addKeys(request);
         yield range.bytes.length;
         if (full) return nextOffset;
@@ -372,19 +383,26 @@ export class KeyCompactor {
     const { deleteRetentionMs } = due.policy;
     const { logStartOffset: logStart } = due.partition;
     const keepEnd = group.rows.at(-1)!.endOffset;
-    const rules = { mapEnd, nowMs, deleteRetentionMs, logStart, keepEnd, aborted: [] };
+    const rules = { mapEnd, nowMs, deleteRetentionMs, logStart, keepEnd };
     this.#object.begin(group);
     for (const row of group.rows) {
       for await (const range of this.#ranges(row, logStart)) {
         const cleaned = await this.#options.cleaner.clean({ range, ...rules });
         this.#object.add(cleaned);
         totals.tombstoneBytes += cleaned.tombstoneBytes;
+        if (cleaned.goneAborts.length > 0) this.#noteGone(group.partitionId, cleaned.goneAborts);
         yield range.bytes.length;
       }
     }
     const { bytes, maxTimestamp: runningMax } = this.#object.end();
     totals.bytes += bytes;
     return runningMax;
+  }
+
+  #noteGone(partitionId: number, markerOffsets: readonly number[]): void {
+    const known = this.#goneAborts.get(partitionId);
+    if (known === undefined) this.#goneAborts.set(partitionId, [...markerOffsets]);
+    else known.push(...markerOffsets);
   }
 
   /** The entries of a row that end above `fromOffset`, a range at a time. */
@@ -394,15 +412,22 @@ export class KeyCompactor {
     const range = entriesOf(index, row.partitionId);
     const share = shareOf(row, objectOf(row), { index, range }, fromOffset);
     if (share === undefined) return;
+    const { columns, markers } = entriesOfShare(share);
     const limits = { maxGap: GAP_BYTES, maxRange: RANGE_BYTES };
-    for (const planned of planRanges(index, [share.start, share.end], limits)) {
+    const planned = planRanges(columns, [0, columns.count], limits);
+    if (planned.length === 0) yield storedRange(share, columns, { ...NO_RANGE, markers });
+    for (const [n, range] of planned.entries()) {
       const bytes =
-        planned.length <= this.#scratch.length
-          ? this.#scratch.subarray(0, planned.length)
-          : new Uint8Array(new SharedArrayBuffer(planned.length));
-      const read = [{ position: planned.position, into: bytes }];
+        range.length <= this.#scratch.length
+          ? this.#scratch.subarray(0, range.length)
+          : new Uint8Array(new SharedArrayBuffer(range.length));
+      const read = [{ position: range.position, into: bytes }];
       await source.read(share.object, read, { purpose: 'maintenance' });
-      yield storedRange(share, planned, bytes);
+      const next = planned[n + 1];
+      const until = next === undefined ? Infinity : columns.baseOffsets[next.start]!;
+      const count = markers.findIndex(({ offset }) => offset >= until);
+      const among = markers.splice(0, count === -1 ? markers.length : count);
+      yield storedRange(share, columns, { ...range, bytes, markers: among });
     }
   }
 
@@ -416,9 +441,17 @@ export class KeyCompactor {
   async *#swap(): AsyncGenerator<number> {
     const object = this.#object;
     const completed = this.#completed;
+    const goneAborts = this.#goneAborts;
     this.#object = this.#newObject();
     this.#completed = [];
-    const { objects } = this.#options.metadata;
+    this.#goneAborts = new Map();
+    const { objects, log } = this.#options.metadata;
+    // A range without its marker would make readers leave out what its producer wrote later (L7). Without its range a
+    // marker means nothing, and its records are gone: so the ranges go first.
+    for (const [partitionId, offsets] of goneAborts) {
+      await log.forgetAborted(partitionId, offsets);
+      this.#options.onAbortsGone(partitionId, offsets);
+    }
     if (object.groups.length === 0) {
       if (completed.length > 0) await objects.noteCleaned(completed);
     } else {
@@ -470,20 +503,46 @@ export class KeyCompactor {
   }
 }
 
+/** Entries with bytes, as columns of their own, and the markers among them. */
+function entriesOfShare({ index, start, end }: SourceShare) {
+  const withBytes: number[] = [];
+  const markers: StoredMarker[] = [];
+  for (let n = start; n < end; n += 1) {
+    if (!isMarker(index.kinds[n]!)) withBytes.push(n);
+    else markers.push({ offset: index.baseOffsets[n]!, marker: index.marker(n) });
+  }
+  const words = (column: Uint32Array) => Uint32Array.from(withBytes, (n) => column[n]!);
+  const columns = {
+    count: withBytes.length,
+    baseOffsets: Float64Array.from(withBytes, (n) => index.baseOffsets[n]!),
+    maxTimestamps: Float64Array.from(withBytes, (n) => index.maxTimestamps[n]!),
+    offsetSpans: words(index.offsetSpans),
+    positions: words(index.positions),
+    lengths: words(index.lengths),
+    blockPositions: words(index.blockPositions),
+    kinds: Uint8Array.from(withBytes, (n) => index.kinds[n]!),
+  };
+  return { columns, markers };
+}
+
+const NO_RANGE = { position: 0, start: 0, end: 0, bytes: new Uint8Array(0) };
+
 function storedRange(
-  { object, partitionId, index }: SourceShare,
-  { position, start, end }: Range,
-  bytes: Uint8Array,
+  { object, partitionId }: SourceShare,
+  columns: ReturnType<typeof entriesOfShare>['columns'],
+  range: Omit<Range, 'length'> & Pick<StoredRange, 'bytes' | 'markers'>,
 ): StoredRange {
+  const { position, start, end, bytes, markers } = range;
   return {
     object,
     partitionId,
     position,
     bytes,
-    positions: index.positions.slice(start, end),
-    lengths: index.lengths.slice(start, end),
-    blockPositions: index.blockPositions.slice(start, end),
-    baseOffsets: index.baseOffsets.slice(start, end),
-    placed: index.kinds.slice(start, end).map((kind) => (kind === EntryKind.PLACED ? 1 : 0)),
+    positions: columns.positions.slice(start, end),
+    lengths: columns.lengths.slice(start, end),
+    blockPositions: columns.blockPositions.slice(start, end),
+    baseOffsets: columns.baseOffsets.slice(start, end),
+    placed: columns.kinds.slice(start, end).map((kind) => (kind === EntryKind.PLACED ? 1 : 0)),
+    markers,
   };
 }

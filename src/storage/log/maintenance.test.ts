@@ -44,6 +44,7 @@ function start(more: Partial<MaintenanceOptions> = {}): void {
     pin: () => Infinity,
     onMoved: () => {},
     onCompacted: () => {},
+    onAbortsGone: () => {},
     retireFiles: (keys) => log.host.sequencer.retireFiles(keys),
     hasRoom: () => true,
     ...more,

@@ -44,6 +44,8 @@ export interface MaintenanceOptions {
   readonly onMoved: (partitions: readonly PartitionLog[]) => void;
   /** Records of a partition below an offset were compacted by key: copies in memory are out of date. */
   readonly onCompacted: (partitionId: number, endOffset: number) => void;
+  /** Markers of aborted transactions are about to go. */
+  readonly onAbortsGone: (partitionId: number, markerOffsets: readonly number[]) => void;
   readonly retireFiles: (keys: readonly string[]) => Promise<void>;
   /** Partitions of topics with `cleanup.policy=compact`, as configured now. */
   readonly compacted: () => Iterable<CompactedPartition>;
@@ -263,5 +265,6 @@ export function maintainLog(opened: OpenedLog, options: MaintainOptions): Mainte
     }),
     onMoved: (partitions) => opened.log.logStartsMoved(partitions),
     onCompacted: (...args) => opened.log.compacted(...args),
+    onAbortsGone: (...args) => opened.log.abortsGone(...args),
   });
 }

@@ -38,7 +38,7 @@ beforeEach(() => {
     store,
     sequencer: {
       retireFiles: async () => {},
-    roll: async () => {},
+      roll: async () => {},
       submit: async (request) => {
         committed.push(request);
         return { objectKey: request.object!.key } as FlushReply;

@@ -2,6 +2,7 @@
 // compacted topics has none. A thread that dies fails the call under way; the next one starts another.
 import { Worker } from 'node:worker_threads';
 import { errorFromShape, FloeError } from '../../base/error.ts';
+import type { AbortedTransaction } from '../../metadata/log.ts';
 import type {
   CleanedRange,
   CleanRequest,
@@ -33,6 +34,10 @@ class RangeCleanerClient implements RangeCleaner {
 
   async begin(seed: Uint8Array, maxBytes: number): Promise<void> {
     await this.#call('begin', [seed, maxBytes]);
+  }
+
+  async pass(aborted: readonly AbortedTransaction[]): Promise<void> {
+    await this.#call('pass', [aborted]);
   }
 
   async addKeys(request: KeysRequest): Promise<KeysReply> {

@@ -12,7 +12,7 @@ export interface CleanerThreadData {
 
 /** Calls are the methods of RangeCleaner; one is under way at a time. */
 export interface CleanerCall {
-  readonly method: 'begin' | 'addKeys' | 'clean' | 'end';
+  readonly method: 'begin' | 'pass' | 'addKeys' | 'clean' | 'end';
   readonly args: readonly unknown[];
 }
 

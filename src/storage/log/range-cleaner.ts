@@ -3,6 +3,8 @@
 // thread of its own in real life (range-cleaner-thread.ts) and in the caller's in tests and simulation.
 // Not for: which ranges, in which order, and what becomes of the bytes (key-compactor.ts).
 import { assert } from '../../base/assert.ts';
+import type { AbortedTransaction } from '../../metadata/log.ts';
+import type { Marker } from '../../metadata/packed-index.ts';
 import {
   baseOffset,
   batchEnd,
@@ -10,14 +12,23 @@ import {
   isTransactional,
   lastOffsetDelta,
   producerId,
+  recordCount,
 } from '../../protocol/record-batch.ts';
 import { RecordCursor } from '../../protocol/record-cursor.ts';
-import { BatchCleaner } from './batch-cleaner.ts';
+import { BatchCleaner, type CleanRules } from './batch-cleaner.ts';
 import { checkEntries } from './block-check.ts';
+import { controlBatch } from './control-batch.ts';
 import type { ObjectRef } from './entries.ts';
 import { KeyMap } from './key-map.ts';
+import { TransactionPass } from './transaction-pass.ts';
 
-/** Bytes of an object that hold some entries of one partition whole. */
+/** The end of a transaction, which lies in an index and has no bytes. */
+export interface StoredMarker {
+  readonly offset: number;
+  readonly marker: Marker;
+}
+
+/** Bytes of an object that hold some entries of one partition whole, and the markers among them. */
 export interface StoredRange {
   readonly object: ObjectRef;
   readonly partitionId: number;
@@ -31,13 +42,8 @@ export interface StoredRange {
   readonly baseOffsets: Float64Array;
   /** 1 where the batches of an entry say their own base offsets (EntryKind.PLACED). */
   readonly placed: Uint8Array;
-}
-
-/** Records of `producerId` in `[firstOffset, endOffset)` belong to an aborted transaction. */
-export interface AbortedRange {
-  readonly producerId: number;
-  readonly firstOffset: number;
-  readonly endOffset: number;
+  /** By offset. */
+  readonly markers: readonly StoredMarker[];
 }
 
 export interface KeysRequest {
@@ -46,7 +52,6 @@ export interface KeysRequest {
   readonly fromOffset: number;
   /** And below this. */
   readonly endOffset: number;
-  readonly aborted: readonly AbortedRange[];
 }
 
 export interface KeysReply {
@@ -66,7 +71,6 @@ export interface CleanRequest {
   readonly logStart: number;
   /** The batch that ends here stays, if only as a header: offsets up to here can be read on from. */
   readonly keepEnd: number;
-  readonly aborted: readonly AbortedRange[];
 }
 
 /** Batches that stay, end to end, at their places. Element n of each column is batch n. */
@@ -81,13 +85,16 @@ export interface CleanedRange {
   /** True when anything but places was changed. */
   readonly changed: boolean;
   readonly tombstoneBytes: number;
-  readonly recordsRead: number;
+  /** Offsets of markers of aborted transactions that are left out. */
+  readonly goneAborts: readonly number[];
 }
 
 /** The same in this thread and in another. One map at a time. */
 export interface RangeCleaner {
   /** Forgets all keys; the map may take `maxBytes`. */
   begin(seed: Uint8Array, maxBytes: number): Promise<void>;
+  /** What follows goes through a partition in order of its offsets, over which these transactions were aborted. */
+  pass(aborted: readonly AbortedTransaction[]): Promise<void>;
   addKeys(request: KeysRequest): Promise<KeysReply>;
   clean(request: CleanRequest): Promise<CleanedRange>;
   /** Lets go of the map's memory. */
@@ -102,6 +109,7 @@ export class LocalRangeCleaner implements RangeCleaner {
   readonly #batches = new BatchCleaner();
   readonly #cursor = new RecordCursor();
   #keys: KeyMap | undefined;
+  #pass = new TransactionPass([]);
 
   constructor(clusterTag: Uint8Array, maxDecompressedBytes: number) {
     this.#clusterTag = clusterTag;
@@ -110,6 +118,10 @@ export class LocalRangeCleaner implements RangeCleaner {
 
   async begin(seed: Uint8Array, maxBytes: number): Promise<void> {
     this.#keys = new KeyMap(maxBytes, seed);
+  }
+
+  async pass(aborted: readonly AbortedTransaction[]): Promise<void> {
+    this.#pass = new TransactionPass(aborted);
   }
 
   async end(): Promise<void> {
@@ -127,7 +139,8 @@ export class LocalRangeCleaner implements RangeCleaner {
     for (const batch of batchesOf(request.range)) {
       if (batch.baseOffset >= request.endOffset) break;
       if (batch.endOffset <= request.fromOffset) continue;
-      if (!isAborted(batch, request.aborted) && !isControl(batch.bytes, batch.at)) {
+      if (isControl(batch.bytes, batch.at)) this.#isIdle(batch);
+      else if (!this.#isAborted(batch)) {
         const refused = this.#addBatch(batch, request);
         if (refused !== -1) return { full: true, nextOffset: refused, keys: keys.size };
       }
@@ -167,12 +180,44 @@ export class LocalRangeCleaner implements RangeCleaner {
     const sink = new Sink(range);
     for (const batch of batchesOf(range)) {
       if (batch.endOffset <= logStart) continue;
-      const aborted = isAborted(batch, request.aborted);
       const keepEmpty = batch.endOffset === keepEnd;
-      const kept = this.#batches.clean({ ...batch, aborted, keepEmpty }, rules);
-      sink.add(batch, kept);
+      if (isControl(batch.bytes, batch.at)) this.#cleanMarker(batch, { keepEmpty, rules, sink });
+      else {
+        // What lies past the map is left to a later round, aborted or not.
+        const aborted = this.#isAborted(batch) && batch.baseOffset < mapEnd;
+        sink.add(batch, this.#batches.clean({ ...batch, aborted, keepEmpty }, rules));
+      }
     }
     return sink.finish();
+  }
+
+  #cleanMarker(
+    batch: StoredBatch,
+    how: { readonly keepEmpty: boolean; readonly rules: CleanRules; readonly sink: Sink },
+  ): void {
+    const { keepEmpty, rules, sink } = how;
+    const idle = this.#isIdle(batch) && batch.baseOffset < rules.mapEnd;
+    const kept = this.#batches.cleanMarker({ ...batch, idle, keepEmpty }, rules);
+    if ((kept?.records ?? 0) === 0) sink.gone(batch.baseOffset);
+    sink.add(batch, kept);
+  }
+
+  #isAborted({ bytes, at, baseOffset: base }: StoredBatch): boolean {
+    // An empty header, which stands for offsets only, holds no marker back.
+    if (!isTransactional(bytes, at) || recordCount(bytes, at) === 0) return false;
+    return this.#pass.batch(producerId(bytes, at), base);
+  }
+
+  /** True when nothing is left that the marker could be about. */
+  #isIdle({ bytes, at, baseOffset: base }: StoredBatch): boolean {
+    if (recordCount(bytes, at) === 0) return true;
+    this.#cursor.open(bytes, at);
+    this.#cursor.next();
+    const { bytes: records, keyStart } = this.#cursor;
+    // The key: version and type (0 abort, 1 commit), each of 16 bits.
+    const committed = records[keyStart + 3] === 1;
+    this.#cursor.close();
+    return this.#pass.marker(producerId(bytes, at), base, committed);
   }
 
   get #map(): KeyMap {
@@ -199,11 +244,14 @@ interface StoredBatch {
   readonly endOffset: number;
 }
 
+/** Batches and markers by offset; a marker takes the form of its control batch. */
 function* batchesOf(range: StoredRange): Generator<StoredBatch> {
-  const { bytes, positions, lengths, baseOffsets, placed, position } = range;
+  const { bytes, positions, lengths, baseOffsets, placed, position, markers } = range;
+  let m = 0;
   for (let n = 0; n < positions.length; n += 1) {
     const limit = positions[n]! - position + lengths[n]!;
     let base = baseOffsets[n]!;
+    for (; m < markers.length && markers[m]!.offset < base; m += 1) yield markerBatch(markers[m]!);
     for (let at = positions[n]! - position; at < limit; ) {
       const end = batchEnd(bytes, at);
       assert(end !== -1 && end <= limit, 'a checked entry holds whole batches');
@@ -214,14 +262,12 @@ function* batchesOf(range: StoredRange): Generator<StoredBatch> {
       at = end;
     }
   }
+  for (; m < markers.length; m += 1) yield markerBatch(markers[m]!);
 }
 
-function isAborted({ bytes, at, baseOffset: base }: StoredBatch, aborted: readonly AbortedRange[]) {
-  if (aborted.length === 0 || !isTransactional(bytes, at)) return false;
-  const id = producerId(bytes, at);
-  return aborted.some(
-    (range) => range.producerId === id && range.firstOffset <= base && base < range.endOffset,
-  );
+function markerBatch({ offset, marker }: StoredMarker): StoredBatch {
+  const bytes = controlBatch(marker, offset);
+  return { bytes, at: 0, end: bytes.length, baseOffset: offset, endOffset: offset + 1 };
 }
 
 /** Collects what stays. Survivors never take more room than all batches of their range and a horizon for each. */
@@ -235,10 +281,15 @@ class Sink {
   readonly #maxTimestamps: number[] = [];
   #changed = false;
   #tombstoneBytes = 0;
-  #recordsRead = 0;
+  readonly #goneAborts: number[] = [];
 
   constructor({ bytes }: StoredRange) {
     this.#bytes = new Uint8Array(bytes.length);
+  }
+
+  /** A marker goes. Which transactions it might have ended is not asked: most were committed and are in no list. */
+  gone(offset: number): void {
+    this.#goneAborts.push(offset);
   }
 
   add(batch: StoredBatch, kept: ReturnType<BatchCleaner['clean']>): void {
@@ -257,7 +308,6 @@ class Sink {
     this.#maxTimestamps.push(kept.maxTimestamp);
     this.#changed ||= kept.changed;
     this.#tombstoneBytes += kept.tombstoneBytes;
-    this.#recordsRead += kept.records;
   }
 
   #grow(bytes: number): void {
@@ -277,7 +327,7 @@ class Sink {
       maxTimestamps: Float64Array.from(this.#maxTimestamps),
       changed: this.#changed,
       tombstoneBytes: this.#tombstoneBytes,
-      recordsRead: this.#recordsRead,
+      goneAborts: this.#goneAborts,
     };
   }
 }
