@@ -76,6 +76,13 @@ export async function readFront(request: ReadRequest, sources: ReadSources): Pro
         sources.aborted.has(wanted.partitionId, wanted.offset)
           ? await sources.aborted.find(wanted.partitionId, wanted.offset, endOfRuns(runs))
           : NONE;
+      // Its aborted transactions went with a topic that was deleted meanwhile: they could not be left out (L7).
+      if (sources.partitions.watermarks(wanted.partitionId) === undefined) {
+        partitions.push(
+          result(wanted.partitionId, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, undefined),
+        );
+        continue;
+      }
       partitions.push({
         ...result(wanted.partitionId, 0, marks),
         runs,
