@@ -68,12 +68,15 @@ export interface BrokerConfigOptions {
   readonly nodeId: number;
   readonly store: TopicsMetadata;
   readonly others?: readonly ShownSetting[];
+  /** Limits of single listeners given at start, by whole name: see {@link splitListenerLimits}. */
+  readonly listenerLimits?: Overrides;
 }
 
 export class BrokerConfig {
   readonly nodeId: number;
   readonly others: readonly ShownSetting[];
   readonly #static: BrokerSettings;
+  readonly #staticListeners: Overrides;
   readonly #store: TopicsMetadata;
   readonly #listeners = new Set<() => void>();
   #cluster: Overrides = {};
@@ -82,10 +85,11 @@ export class BrokerConfig {
   /** What listeners have of their own, by the whole name. */
   #ofListeners: ReadonlyMap<string, number> = new Map();
 
-  private constructor({ settings, nodeId, store, others }: BrokerConfigOptions) {
+  private constructor({ settings, nodeId, store, others, listenerLimits }: BrokerConfigOptions) {
     this.nodeId = nodeId;
     this.others = others ?? [];
     this.#static = settings;
+    this.#staticListeners = listenerLimits ?? {};
     this.#store = store;
     this.#values = settings;
   }
@@ -114,6 +118,7 @@ export class BrokerConfig {
     const scopes = [
       [CONFIG_SOURCE.dynamicBroker, this.#own],
       [CONFIG_SOURCE.dynamicDefault, this.#cluster],
+      [CONFIG_SOURCE.staticBroker, this.#staticListeners],
     ] as const;
     for (const [source, overrides] of scopes) {
       for (const [name, value] of Object.entries(overrides)) {
@@ -185,7 +190,8 @@ export class BrokerConfig {
   #refresh(): void {
     const values: Record<string, unknown> = { ...this.#static };
     const ofListeners = new Map<string, number>();
-    for (const [name, text] of Object.entries({ ...this.#cluster, ...this.#own })) {
+    const texts = { ...this.#staticListeners, ...this.#cluster, ...this.#own };
+    for (const [name, text] of Object.entries(texts)) {
       const found = findSetting(brokerSettings, name);
       if (found !== undefined) values[found[0]] = found[1].parse(text);
       const base = baseOfListenerSetting(name);
@@ -199,6 +205,27 @@ export class BrokerConfig {
 /** `listener.name.NAME.…`, the listener in lower case as Kafka has it. */
 const listenerSetting = (listener: string, name: ListenerSetting) =>
   `listener.name.${listener.toLowerCase()}.${name}`;
+
+/**
+ * Takes `listener.name.NAME.max.connections` and the like out of settings given at start.
+ * @throws FloeError `invalid` for a bad value.
+ */
+export function splitListenerLimits(given: Overrides): {
+  readonly limits: Overrides;
+  readonly others: Overrides;
+} {
+  const limits: Record<string, string> = {};
+  const others: Record<string, string> = {};
+  for (const [name, value] of Object.entries(given)) {
+    const base = baseOfListenerSetting(name.toLowerCase());
+    if (base === undefined) others[name] = value;
+    else {
+      parseSetting(name, brokerSettings[base] as Setting<unknown>, value);
+      limits[name.toLowerCase()] = value;
+    }
+  }
+  return { limits, others };
+}
 
 /** What a listener's setting is one of, or undefined for another name. */
 export function baseOfListenerSetting(name: string): ListenerSetting | undefined {

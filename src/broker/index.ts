@@ -31,7 +31,7 @@ import { ClientTelemetry } from './telemetry/client-telemetry.ts';
 import { type TopicConfigExtension, TopicConfigs } from './topic-configs.ts';
 import { type TransactionCoordinator, transactionHandlers } from './transactions/index.ts';
 
-export type { ShownSetting } from './broker-config.ts';
+export { type ShownSetting, splitListenerLimits } from './broker-config.ts';
 export type { AnyHandler, Handler } from './handler.ts';
 export { ResourceConfigs } from './resource-configs.ts';
 export type { BoundListener, ListenerOptions } from './server.ts';
@@ -49,6 +49,8 @@ export interface BrokerOptions {
   readonly nodeId: number;
   /** Where the log lies, as DescribeLogDirs shows it. */
   readonly logDirectory: string;
+  /** Limits of single listeners, from splitListenerLimits. */
+  readonly listenerLimits?: Readonly<Record<string, string>>;
   /** What is logged, for the BROKER_LOGGER resource; unless given, nothing can be changed. */
   readonly logControl?: LevelControl;
   /** Configs of groups and client metrics; unless given, loaded from the metadata. */
@@ -153,6 +155,7 @@ async function buildServices(
     nodeId,
     store: metadata.topics,
     others: options.otherSettings ?? [],
+    listenerLimits: options.listenerLimits ?? {},
   });
   const resourceConfigs =
     options.resourceConfigs ?? (await ResourceConfigs.load(metadata.resourceConfigs));

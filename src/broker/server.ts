@@ -137,7 +137,7 @@ export class KafkaServer implements Component {
   /** The socket is left alone, unread, until its wait is over. */
   #wait(
     socket: Socket,
-    { waitMs, then }: { readonly waitMs: number; readonly then: 'open' | 'close' },
+    { waitMs, after }: { readonly waitMs: number; readonly after: 'open' | 'close' },
     admit: () => void,
   ): void {
     this.#waiting.add(socket);
@@ -145,7 +145,7 @@ export class KafkaServer implements Component {
     this.#shared.services.clock.setTimer(waitMs, () => {
       this.#limits.waited();
       if (!this.#waiting.delete(socket)) return;
-      if (then === 'open') admit();
+      if (after === 'open') admit();
       else this.#refuse(socket, 'address-rate');
     });
   }

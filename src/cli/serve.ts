@@ -16,6 +16,7 @@ import {
   type Broker,
   ResourceConfigs,
   type ShownSetting,
+  splitListenerLimits,
   startBroker,
   type TopicConfigs,
 } from '../broker/index.ts';
@@ -69,6 +70,7 @@ interface Node {
   readonly options: ServeOptions;
   readonly settings: ServerSettings;
   readonly byListener: SplitSettings['byListener'];
+  readonly listenerLimits: Readonly<Record<string, string>>;
   readonly logger: LeveledLogger;
   readonly metrics: PrometheusMetrics;
   readonly lifecycle: Lifecycle;
@@ -79,7 +81,8 @@ interface Node {
 
 /** Starts a node. @throws FloeError of one clear line; nothing is left running then. */
 export async function serve(options: ServeOptions): Promise<Floe> {
-  const { common, byListener } = splitListenerSettings(options.settings);
+  const { limits: listenerLimits, others } = splitListenerLimits(options.settings);
+  const { common, byListener } = splitListenerSettings(others);
   const settings = resolveSettings(serverSettings, common);
   const logger = createLogger(settings['log.level']);
   const lifecycle = new Lifecycle(systemClock, logger);
@@ -87,6 +90,7 @@ export async function serve(options: ServeOptions): Promise<Floe> {
     options,
     settings,
     byListener,
+    listenerLimits,
     logger,
     lifecycle,
     metrics: new PrometheusMetrics(),

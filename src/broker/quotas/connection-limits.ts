@@ -54,6 +54,11 @@ export class ConnectionLimits {
     return this.#waiting;
   }
 
+  /** Addresses whose rate is remembered. */
+  get rememberedAddresses(): number {
+    return this.#addressRates.size;
+  }
+
   /** Whether a socket just accepted may be opened. One that waits counts as waiting until `waited`. */
   admit(listener: string, address: string): Admission {
     const reason = this.full(listener, address);
