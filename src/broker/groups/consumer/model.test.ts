@@ -14,7 +14,7 @@ import { ErrorCode } from '../../../protocol/errors.ts';
 import { encodeSubscription } from '../../../protocol/messages/consumer-protocol.ts';
 import { Deadlines } from '../deadlines.ts';
 import type { Entry } from '../entry.ts';
-import type { WriteResult } from '../writer.ts';
+import { GroupWriter } from '../writer.ts';
 import {
   type ConsumerGroup,
   type ConsumerMember,
@@ -107,7 +107,11 @@ class World {
   entry: Entry = entryOf(newConsumerGroup('g', 0));
   runner = this.#newRunner();
   stored: StoredConsumerGroup | undefined;
-  readonly writes: { change: GroupChange; resolve: (result: WriteResult) => void }[] = [];
+  readonly writes: {
+    changes: readonly GroupChange[];
+    resolve(): void;
+    reject(error: FloeError): void;
+  }[] = [];
   readonly met = new Set<string>();
   /** True: writes succeed at once. */
   autoSettle = false;
@@ -120,7 +124,7 @@ class World {
   #newRunner(): ConsumerGroups {
     const now = () => this.clock.now();
     return new ConsumerGroups({
-      writer: { write: (change) => this.#write(change) },
+      writer: new GroupWriter({ write: (changes) => this.#write(changes) }, HOLDER),
       deadlines: new Deadlines(this.clock, now, () => this.runner.tick(this.entry)),
       topics: this.topics,
       configOf: () => ({
@@ -137,20 +141,23 @@ class World {
     });
   }
 
-  #write(change: GroupChange): Promise<WriteResult> {
-    return new Promise((resolve) => {
-      this.writes.push({ change, resolve });
+  #write(changes: readonly GroupChange[]): Promise<readonly number[]> {
+    return new Promise((resolve, reject) => {
+      this.writes.push({ changes, resolve: () => resolve([]), reject });
       if (this.autoSettle) this.settle(true);
     });
   }
 
-  /** The oldest write ends, well or not. */
+  /** The write under way ends, well or not. */
   settle(ok: boolean): void {
     const write = this.writes.shift();
     if (write === undefined) return;
-    if (ok) this.stored = applied(this.stored, write.change);
-    const error = ok ? undefined : new FloeError('unavailable', 'the store is away');
-    write.resolve({ error, gone: [] });
+    if (!ok) {
+      write.reject(new FloeError('unavailable', 'the store is away'));
+      return;
+    }
+    for (const change of write.changes) this.stored = applied(this.stored, change);
+    write.resolve();
   }
 
   async ask<E extends ConsumerEvent>(event: E) {
@@ -204,6 +211,8 @@ class World {
   }
 }
 
+const HOLDER = { lease: { epoch: 1 }, lose() {} };
+
 const entryOf = (group: ConsumerGroup): Entry => ({
   group,
   offsets: new Map(),
@@ -240,6 +249,7 @@ async function speakConsumer(world: World, client: Client, lost: boolean): Promi
   const all = joins || client.full;
   const { memberId, instanceId } = client;
   client.full = true;
+  const { names, pattern } = client;
   const holds = [...client.held].sort().join();
   const tells = all || holds !== client.said;
   client.said = holds;
@@ -252,8 +262,8 @@ async function speakConsumer(world: World, client: Client, lost: boolean): Promi
     clientId: client.name,
     clientHost: '/h',
     rebalanceTimeoutMs: all ? REBALANCE_MS : -1,
-    topicNames: all ? client.names : null,
-    topicRegex: all ? client.pattern : null,
+    topicNames: all ? names : null,
+    topicRegex: all ? pattern : null,
     assignor: null,
     owned: tells ? [...client.held] : null,
   });
@@ -266,7 +276,8 @@ async function speakConsumer(world: World, client: Client, lost: boolean): Promi
   expect(memberEpoch, 'K2: a member’s epoch never falls').toBeGreaterThanOrEqual(client.epoch);
   client.epoch = memberEpoch;
   client.known = world.group.members.get(memberId);
-  client.full = false;
+  // It may have changed its mind meanwhile.
+  client.full = client.names !== names || client.pattern !== pattern;
   if (assigned === null) return;
   client.told = new Set(assigned);
   // Every assignment is acknowledged, even if nothing comes of it.
@@ -283,6 +294,7 @@ async function speakClassic(world: World, client: Client, lost: boolean): Promis
     else if (beat.answer !== 0) drop(client);
     return;
   }
+  const { names } = client;
   // It gives up first and joins then (cooperative).
   client.held = client.held.intersection(client.told);
   const joined = await world.ask({
@@ -317,7 +329,7 @@ async function speakClassic(world: World, client: Client, lost: boolean): Promis
   // Only now it knows: whoever was away too long holds what is another's until here, as in Kafka.
   client.known = member;
   // Whoever has to give something up joins again after it.
-  client.full = client.held.difference(client.told).size > 0;
+  client.full = client.names !== names || client.held.difference(client.told).size > 0;
 }
 
 function subscription(world: World, client: Client): Uint8Array {
@@ -410,7 +422,7 @@ function leave(world: World, client: Client, forGood: boolean): void {
 /** Everybody speaks and obeys, all is stored: the group must come to rest. */
 async function converge(world: World): Promise<void> {
   world.autoSettle = true;
-  while (world.writes.length > 0) world.settle(true);
+  world.settle(true);
   for (let round = 0; round < MAX_ROUNDS && !isAtRest(world); round += 1) {
     for (const client of world.clients) {
       await speak(world, client, false);
