@@ -34,7 +34,7 @@ export async function planTopic(
   const nameFault = topicNameFault(name);
   if (nameFault !== undefined) return fault(ErrorCode.INVALID_TOPIC_EXCEPTION, nameFault);
   if (services.directory.byName(name) !== undefined) {
-    return fault(ErrorCode.TOPIC_ALREADY_EXISTS, `topic "${name}" exists already`);
+    return fault(ErrorCode.TOPIC_ALREADY_EXISTS, `topic "${name}" already exists`);
   }
   const asked = wish.partitionCount;
   const partitionCount = asked === -1 ? services.config.values['num.partitions'] : asked;
@@ -74,7 +74,7 @@ export async function createTopic(
     return await directory.create({ ...plan, topicId: ids.uuid(), nowMs: clock.now() });
   } catch (caught) {
     if (!isFloeError(caught, 'conflict')) throw caught;
-    return fault(ErrorCode.TOPIC_ALREADY_EXISTS, `topic "${plan.name}" exists already`);
+    return fault(ErrorCode.TOPIC_ALREADY_EXISTS, `topic "${plan.name}" already exists`);
   }
 }
 

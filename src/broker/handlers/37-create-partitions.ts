@@ -53,7 +53,7 @@ async function grow(
   const added = count - topic.partitions.length;
   const errorMessage =
     added < 1
-      ? `topic "${name}" has ${topic.partitions.length} partitions: ${count} is no increase`
+      ? `topic "${name}" currently has ${topic.partitions.length} partitions: ${count} is no increase`
       : partitionCountFault(services, count, added);
   if (errorMessage !== undefined) return { errorCode: ErrorCode.INVALID_PARTITIONS, errorMessage };
   const unassignable = assignmentFault(asked, added, services.cluster.nodeId);
