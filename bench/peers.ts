@@ -1,0 +1,107 @@
+// The systems that benchmarks run: Floe as a child process, Apache Kafka, Kafka Connect with the Iceberg sink, and the
+// pyiceberg script, each started and stopped by the scripts of a folder of peers (PEERS=…, see HACKING.md).
+// Not for: what is measured (brokers.ts, table.ts).
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { type ChildNode, startChild } from '../src/cli/child.ts';
+
+const root = join(import.meta.dirname, '..');
+
+/** Folder of the rivals' start scripts. */
+export const peersFolder = resolve(process.env['PEERS'] ?? join(root, '..', 'shared', 'peers'));
+/** Where those scripts keep their files: test data, C clients, Python's packages. */
+export const scratchFolder =
+  process.env['FLOE_PEERS_DIR'] ?? join(homedir(), '.cache', 'floe-peers');
+
+export const python = join(scratchFolder, 'venv', 'bin', 'python');
+
+/** A process under test. */
+export interface Target {
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+export interface Broker extends Target {
+  /** Host and port of its Kafka listener. */
+  readonly bootstrap: string;
+}
+
+/** Floe on a fresh data directory (below BENCH_DIR or the temporary folder), removed at the end. */
+export async function startFloe(
+  args: readonly string[] = [],
+): Promise<Broker & { node: ChildNode }> {
+  const dataDir = mkdtempSync(join(process.env['BENCH_DIR'] ?? tmpdir(), 'floe-bench-'));
+  const node = await startChild(dataDir, ['--set', 'group.initial.rebalance.delay.ms=0', ...args]);
+  process.stdout.write(`floe: ready in ${Math.round(node.readyMs)} ms\n`);
+  return {
+    node,
+    bootstrap: node.addresses.kafka,
+    pid: node.pid,
+    async stop() {
+      await node.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Apache Kafka, one node; `fsync` makes it sync every append, as Floe does. */
+export function startKafka(fsync: boolean): Broker {
+  const said = script('kafka/start.sh', fsync ? ['--fsync'] : []);
+  const [, pid, port] = /pid=(\d+) port=(\d+)/.exec(said)!;
+  return {
+    bootstrap: `127.0.0.1:${port}`,
+    pid: Number(pid),
+    async stop() {
+      spawnSync(join(peersFolder, 'kafka', 'stop.sh'), { stdio: 'ignore' });
+    },
+  };
+}
+
+/** Kafka Connect with the sink of Apache Iceberg, on one topic of a broker. */
+export function startConnect(topic: string, bootstrap: string, format: 'avro' | 'json'): Target {
+  const flags = ['--topic', topic, '--bootstrap', bootstrap, '--tasks', '1', '--flush-ms', '1000'];
+  const converter = format === 'avro' ? ['--value-converter', 'avro'] : [];
+  const said = script('connect/start.sh', [...flags, ...converter]);
+  return {
+    pid: Number(/pid=(\d+)/.exec(said)![1]),
+    async stop() {
+      spawnSync(join(peersFolder, 'connect', 'stop.sh'), { stdio: 'ignore' });
+    },
+  };
+}
+
+/** The script that consumes JSON and appends by pyiceberg every ten seconds. */
+export function startPyiceberg(topic: string, bootstrap: string, lake: string): Target {
+  const flags = ['--bootstrap', bootstrap, '--topic', topic, '--lake', lake];
+  const child = spawn(python, [join(peersFolder, 'pyiceberg', 'append.py'), ...flags], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  return {
+    pid: child.pid!,
+    async stop() {
+      child.kill('SIGTERM');
+      if (child.exitCode === null) await once(child, 'exit');
+    },
+  };
+}
+
+/** Runs a script of the peers and returns what it printed. @throws with what it wrote to stderr. */
+export function script(name: string, args: readonly string[]): string {
+  return execFileSync(join(peersFolder, name), args, { encoding: 'utf8' });
+}
+
+/** User and system seconds of a process, its threads included. */
+export function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(')').at(-1)!.trim().split(' ');
+  // Fields 14 and 15 of proc(5), in ticks of 10 ms.
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+/** Most memory that a process has had, in MB of 2^20 bytes. */
+export function peakMegabytes(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)![1]) / 1024);
+}
