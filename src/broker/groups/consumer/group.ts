@@ -285,6 +285,16 @@ export function removeMember(group: ConsumerGroup, member: ConsumerMember): void
     group.instances.delete(instanceId);
   group.unsaved.members.delete(memberId);
   group.unsaved.gone.add(memberId);
+  forgetPattern(group, member.topicRegex);
+}
+
+/** A pattern that nobody subscribes to any more is new again to whoever comes with it. */
+function forgetPattern(group: ConsumerGroup, pattern: string): void {
+  if (!group.patterns.has(pattern)) return;
+  for (const { topicRegex } of group.members.values()) if (topicRegex === pattern) return;
+  const patterns = new Map(group.patterns);
+  patterns.delete(pattern);
+  group.patterns = patterns;
 }
 
 /** Asks for a new assignment. */
