@@ -12,6 +12,7 @@ import { openIndex } from '../../metadata/packed-index.ts';
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import { AbortedRanges } from './aborted-ranges.ts';
+import { Backlog, type WaitingBatch } from './backlog.ts';
 import type { ColdReader } from './cold-reader.ts';
 import { type FlushPolicy, flushDueIn, maxInFlight } from './flush-policy.ts';
 import type { Flushed, FlushTarget } from './flush-target.ts';
@@ -29,6 +30,7 @@ import type {
 import { type AppendRequest, OpenFlush } from './open-flush.ts';
 import { patchAccepted } from './patch.ts';
 import { readFront } from './read-front.ts';
+import { ReaderPins } from './reader-pins.ts';
 import { columnsOf, type FlushReply } from './sequencer-port.ts';
 import type { Slab, SlabPool } from './slab.ts';
 import { TailCache } from './tail.ts';
@@ -46,10 +48,14 @@ export interface FrontLogOptions {
   readonly metrics: Metrics;
   readonly tailBytes: number;
   readonly inFlightBytes: number;
+  /** Most bytes of copies that readers hold when they may hold no more slabs. */
+  readonly readCopyBytes: number;
 }
 
-/** Slabs that the tail cache leaves to everything else. */
+/** Slabs that the tail cache and readers leave to everything else. */
 const SLABS_AT_WORK = 4;
+/** How soon it is asked again whether a slab is free: readers in other threads let go of them without a word. */
+const SLAB_RETRY_MS = 10;
 
 interface Flight {
   readonly flush: OpenFlush;
@@ -86,6 +92,10 @@ export class FrontLog implements Log {
   #applied: number;
   readonly #onApplied: { readonly commitNumber: number; readonly resolve: () => void }[] = [];
   #inFlightBytes = 0;
+  readonly #pins: ReaderPins;
+  /** What found no slab. */
+  readonly #backlog = new Backlog();
+  #slabTimer: Timer | undefined;
   #lastAppendMs = 0;
   #lastFlushMs = 0;
   #pumpScheduled = false;
@@ -100,6 +110,8 @@ export class FrontLog implements Log {
     // What is being filled, written and held by readers comes first.
     const spare = (slabs.count - SLABS_AT_WORK) * slabs.slabBytes;
     this.#tail = new TailCache(slabs, Math.min(tailBytes, spare));
+    const maxSlabs = Math.max(1, slabs.count - SLABS_AT_WORK);
+    this.#pins = new ReaderPins({ slabs, maxSlabs, maxCopyBytes: options.readCopyBytes });
     this.#partitions = new FrontPartitions(options.topics, loaded.partitions, loaded.transactions);
     this.#aborted = new AbortedRanges(options);
     for (const { partitionId, lastAbortedOffset } of loaded.transactions)
@@ -136,18 +148,52 @@ export class FrontLog implements Log {
 
   #admit(item: AppendItem, request: AppendRequest, n: number): void {
     const refusal = this.#refusal(item);
-    const flush = refusal === undefined ? this.#flushFor(item.bytes.length) : undefined;
-    if (flush === undefined) {
-      const [code, message] = refusal ?? [
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        'all slabs are in use (log.slab.count): the broker is overloaded, try again',
-      ];
-      this.#answer(request, n, failed(code, message));
+    if (refusal !== undefined) {
+      this.#answer(request, n, failed(...refusal));
       return;
     }
+    const batch = { item, request, n };
+    if (this.#backlog.empty && this.#take(batch)) return;
+    // Requests under way when congestion began; whoever doesn't look at `congested` is refused in time.
+    if (this.#backlog.bytes + item.bytes.length > this.#options.inFlightBytes) {
+      const why = 'all slabs are in use (log.slab.count): the broker is overloaded, try again';
+      this.#answer(request, n, failed(ErrorCode.KAFKA_STORAGE_ERROR, why));
+      return;
+    }
+    this.#backlog.add(batch);
+    this.#options.metrics.count('floe_log_backlog_batches_total', 'Batches that waited for a slab');
+    this.#retrySlabs();
+  }
+
+  /** False when there is no slab for the batch. */
+  #take({ item, request, n }: WaitingBatch): boolean {
+    const flush = this.#flushFor(item.bytes.length);
+    if (flush === undefined) return false;
     flush.add(item, request, n);
     this.#inFlightBytes += item.bytes.length;
     this.#lastAppendMs = this.#options.clock.monotonic();
+    return true;
+  }
+
+  #retrySlabs(): void {
+    this.#slabTimer ??= this.#options.clock.setTimer(SLAB_RETRY_MS, () => {
+      this.#slabTimer = undefined;
+      this.#drainBacklog();
+    });
+  }
+
+  /** Admits what waited for slabs, in order. */
+  #drainBacklog(): void {
+    if (this.#backlog.empty) return;
+    const congested = this.congested;
+    this.#backlog.drain((batch) => this.#take(batch));
+    if (!this.#backlog.empty) this.#retrySlabs();
+    this.#pump();
+    if (congested) this.#relieve();
+  }
+
+  #relieve(): void {
+    if (!this.congested) for (const action of this.#onRelief.splice(0)) action();
   }
 
   #refusal(item: AppendItem): readonly [number, string] | undefined {
@@ -277,7 +323,8 @@ export class FrontLog implements Log {
       const congested = this.congested;
       this.#inFlightBytes -= flush.bytes;
       outcome!();
-      if (congested && !this.congested) for (const action of this.#onRelief.splice(0)) action();
+      this.#drainBacklog();
+      if (congested) this.#relieve();
     }
     this.#tellApplied();
     if (this.#inFlight === 0 && this.#ready.length === 0 && this.#open === undefined)
@@ -371,7 +418,7 @@ export class FrontLog implements Log {
   }
 
   get congested(): boolean {
-    return this.#inFlightBytes > this.#options.inFlightBytes;
+    return this.#inFlightBytes > this.#options.inFlightBytes || !this.#backlog.empty;
   }
 
   whenRelieved(action: () => void): void {
@@ -380,13 +427,12 @@ export class FrontLog implements Log {
   }
 
   read(request: ReadRequest): Promise<ReadResult> {
-    const { slabs, reader } = this.#options;
     return readFront(request, {
       partitions: this.#partitions,
       aborted: this.#aborted,
       tail: this.#tail,
-      slabs,
-      reader,
+      pins: this.#pins,
+      reader: this.#options.reader,
     });
   }
 
@@ -470,6 +516,13 @@ export class FrontLog implements Log {
 
   async #finish(): Promise<void> {
     await Promise.resolve();
+    this.#slabTimer?.cancel();
+    this.#backlog.drain((batch) => this.#take(batch));
+    // Whoever holds the slabs now may do so for long.
+    this.#backlog.drain(({ request, n }) => {
+      this.#answer(request, n, failed(ErrorCode.KAFKA_STORAGE_ERROR, 'the broker is stopping'));
+      return true;
+    });
     if (this.#inFlight > 0 || this.#ready.length > 0 || this.#open !== undefined) {
       const idle = new Promise<void>((resolve) => {
         this.#idle = resolve;

@@ -73,6 +73,7 @@ export async function openFront(options: FrontOptions): Promise<OpenedFront> {
     metrics,
     tailBytes: settings['log.tail.bytes'],
     inFlightBytes: settings['log.in.flight.bytes'],
+    readCopyBytes: settings['log.read.copy.bytes'],
   });
   return { log, reader, directory };
 }

@@ -26,6 +26,11 @@ export const logSettings = {
     min: 1 * MIB,
     doc: 'Admitted bytes that are not yet committed. Past it, sockets with Produce pending are not read; nothing is dropped.',
   }),
+  'log.read.copy.bytes': long({
+    default: 32 * MIB,
+    min: 64 * 1024,
+    doc: 'Slow consumers hold at most as many slabs as leaves four to producers; further reads get copies, at most this many bytes of them at once, then one batch each.',
+  }),
   'log.wal.file.bytes': long({
     default: 64 * MIB,
     min: 1 * MIB,
