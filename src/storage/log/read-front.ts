@@ -19,14 +19,14 @@ import type {
   ReadRun,
   Watermarks,
 } from './log.ts';
-import type { SlabPool } from './slab.ts';
+import type { ReaderPins } from './reader-pins.ts';
 import type { TailCache } from './tail.ts';
 
 export interface ReadSources {
   readonly partitions: FrontPartitions;
   readonly aborted: AbortedRanges;
   readonly tail: TailCache;
-  readonly slabs: SlabPool;
+  readonly pins: ReaderPins;
   readonly reader: ColdReader;
 }
 
@@ -61,7 +61,7 @@ export async function readFront(request: ReadRequest, sources: ReadSources): Pro
     const limits = { endOffset, maxBytes: Math.min(wanted.maxBytes, left) };
     try {
       const batches =
-        fromTail(wanted, limits, sources) ??
+        sources.pins.read(sources.tail, wanted.partitionId, wanted.offset, limits) ??
         (await sources.reader.read({ ...wanted, ...limits, ...pick(request) }));
       if (taken > 0 && batches.bytes > limits.maxBytes) {
         batches.release();
@@ -139,28 +139,6 @@ function endOf({ isolation }: ReadRequest, marks: Watermarks): number {
 
 function pick({ purpose, signal }: ReadRequest) {
   return signal === undefined ? { purpose } : { purpose, signal };
-}
-
-/** Slow readers must not take the slabs that producers need: with fewer free ones they get copies. */
-const keptFreeSlabs = (count: number) => Math.max(2, Math.floor(count / 4));
-
-function fromTail(
-  { partitionId, offset }: ReadPartitionRequest,
-  limits: { readonly endOffset: number; readonly maxBytes: number },
-  { tail, slabs }: ReadSources,
-): Batches | undefined {
-  const found = tail.read(partitionId, offset, limits);
-  if (found === undefined) return undefined;
-  const { runs, bytes } = found;
-  const release = () => {
-    for (const number of found.slabs) slabs.release(number);
-  };
-  if (found.slabs.length > 0 && slabs.free < keptFreeSlabs(slabs.count)) {
-    const copies = runs.map((run) => ({ ...run, bytes: Buffer.from(run.bytes) }));
-    release();
-    return { runs: copies, bytes, release: () => {} };
-  }
-  return { runs, bytes, release };
 }
 
 function rangeError({ offset }: ReadPartitionRequest, marks: Watermarks): number {
