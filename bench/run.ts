@@ -10,6 +10,7 @@ import { type Row, report } from './report.ts';
 import { type Format, measureTable } from './table.ts';
 
 const HELP = `npm run bench -- [--suites LIST] [--brokers LIST] [--rounds 3] [--scale 1] [--out FILE]
+                 [--set KEY=VALUE]… (settings of Floe)
 
   brokers   cproduce, cconsume (C client), latency, many (1,000 partitions), idle, jproduce, jconsume (JVM client)
             --brokers floe,kafka,kafka-fsync   --rates 1000,20000   --seconds 20 (of latency)
@@ -31,6 +32,7 @@ const { values: args } = parseArgs({
     scale: { type: 'string', default: '1' },
     rates: { type: 'string', default: '1000,20000' },
     seconds: { type: 'string', default: '20' },
+    set: { type: 'string', multiple: true, default: [] },
     out: { type: 'string', default: join(import.meta.dirname, 'results', 'rows.jsonl') },
     help: { type: 'boolean', default: false },
   },
@@ -48,9 +50,12 @@ const FIGURES = [
   'rss_mb',
 ];
 
+/** More arguments of `floe serve`. */
+const settings = args.set.flatMap((assignment) => ['--set', assignment]);
+
 /** Runs suites of the peers' load script against one broker; it appends its rows to the file of results. */
 async function measureBroker(name: string, suites: readonly string[]): Promise<void> {
-  const target = name === 'floe' ? await startFloe() : startKafka(name === 'kafka-fsync');
+  const target = name === 'floe' ? await startFloe(settings) : startKafka(name === 'kafka-fsync');
   try {
     const flags = {
       name,
@@ -84,6 +89,7 @@ async function measureRound(suites: readonly string[]): Promise<void> {
       systems: args.writers.split(','),
       formats: args.formats.split(',') as Format[],
       bursts: Number(args.bursts),
+      settings,
     });
     for (const row of rows) appendFileSync(args.out, `${JSON.stringify(row)}\n`);
   }

@@ -111,8 +111,12 @@ function totalRecords(metadata: {
   return Number(current?.summary['total-records'] ?? 0);
 }
 
-async function measureFloe(formats: readonly Format[], count: number): Promise<Row[]> {
-  const floe = await startFloe();
+async function measureFloe(
+  formats: readonly Format[],
+  count: number,
+  settings: readonly string[],
+): Promise<Row[]> {
+  const floe = await startFloe(settings);
   const { registry, catalog } = floe.node.addresses;
   try {
     const create = (topic: string, configs: readonly string[]) =>
@@ -218,10 +222,13 @@ export async function measureTable(options: {
   readonly systems: readonly string[];
   readonly formats: readonly Format[];
   readonly bursts: number;
+  /** More arguments of `floe serve`. */
+  readonly settings: readonly string[];
 }): Promise<Row[]> {
   const { systems, formats } = options;
   const rows: Row[] = [];
-  if (systems.includes('floe')) rows.push(...(await measureFloe(formats, options.bursts)));
+  if (systems.includes('floe'))
+    rows.push(...(await measureFloe(formats, options.bursts, options.settings)));
   const scripts = mkdtempSync(join(tmpdir(), 'floe-bench-lake-'));
   const rivals: Rival[] = [
     ...formats.map((format): Rival => {

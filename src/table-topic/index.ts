@@ -59,7 +59,7 @@ export interface TableTopicsDeps {
 /** Starts the table work of this process. `stop()` commits or leaves staged, then ends the workers. */
 export function startTableTopics(deps: TableTopicsDeps): TableTopics {
   const { settings } = deps;
-  const threads = settings['table.threads'] || Math.max(1, availableParallelism() - 1);
+  const threads = settings['table.threads'] || Math.max(2, availableParallelism() - 1);
   const runner = makeRunner(deps, threads);
   const { metadata, threads: _threads, ...rest } = deps;
   const service = new TableTopics({
