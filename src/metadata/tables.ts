@@ -98,8 +98,8 @@ export interface Intent {
   readonly namespace: readonly string[];
   readonly table: string;
   /**
-   * `main`'s snapshot (decimal text, empty for none) that the newest commit request naming these files asserted: while
-   * it may still arrive they stay (rule T5). Null: no request ever named them.
+   * `main`'s snapshot (decimal text, empty for none; after `dlq:` that of the dead-letter table) that the newest commit
+   * request naming these files asserted: while it may still arrive they stay (rule T5). Null: no request named them.
    */
   readonly parent: string | null;
 }

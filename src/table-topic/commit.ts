@@ -226,6 +226,7 @@ export class TableCommitter {
     });
     const watermark: Watermark = {
       commitId,
+      topicId: this.#topicId,
       epoch,
       snapshotId,
       sequenceNumber: prepared.snapshot['sequence-number'] ?? 0,
@@ -263,6 +264,7 @@ export class TableCommitter {
   ): CommitTableRequest {
     const watermark: Watermark = {
       commitId,
+      topicId: this.#topicId,
       epoch,
       snapshotId: plan.before?.snapshotId ?? NO_SNAPSHOT,
       sequenceNumber: plan.before?.sequenceNumber ?? 0,

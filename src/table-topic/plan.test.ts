@@ -38,6 +38,7 @@ function snapshot(id: bigint, parent: bigint | undefined, own?: string): Snapsho
 function watermark(over: Partial<Watermark> = {}): Watermark {
   return {
     commitId: 'c1',
+    topicId: TOPIC,
     epoch: 3,
     snapshotId: 1n,
     sequenceNumber: 1,
@@ -151,8 +152,11 @@ test('T3: a table of another uuid is not ours', () => {
   });
 });
 
-test('T6: a higher epoch in the table stops us', () => {
+test('T6: a higher epoch in the table stops us, but not that of a deleted namesake', () => {
   expect(plan({ metadata: committed, epoch: 2 })).toEqual({ kind: 'fenced', epoch: 3 });
+  const mark = watermark({ topicId: 'gone', topics: new Map([['gone', new Map([[0, 10]])]]) });
+  const metadata = table({ mark, head: 1n, snapshots: committed.snapshots! });
+  expect(plan({ metadata, epoch: 1 }).kind).not.toBe('fenced');
 });
 
 test('T8: a dropped or changed column, a schema or spec that is gone: discarded and read again', () => {

@@ -73,7 +73,7 @@ export function planCommit(request: PlanRequest): CommitPlan {
   const back = readBack(metadata);
   if (back.kind === 'moved') return { kind: 'moved', watermark: back.watermark };
   const watermark = back.kind === 'at' ? back.watermark : undefined;
-  if (watermark !== undefined && watermark.epoch > request.epoch) {
+  if (watermark !== undefined && isFenced(watermark, request)) {
     return { kind: 'fenced', epoch: watermark.epoch };
   }
   const offsets = watermark?.topics.get(topicId) ?? new Map<number, number>();
@@ -104,6 +104,11 @@ export function planCommit(request: PlanRequest): CommitPlan {
     ranges,
     topics: new Map([...(watermark?.topics ?? []), [topicId, next]]),
   };
+}
+
+/** T6. A topic that took over the table of a deleted namesake counts its epochs from the start. */
+function isFenced({ topicId, epoch }: Watermark, request: PlanRequest): boolean {
+  return epoch > request.epoch && (topicId === '' || topicId === request.topicId);
 }
 
 interface SortedStages {

@@ -65,6 +65,7 @@ export async function recover(
   const own = back.kind === 'at' ? back.watermark.snapshotId : ancestor?.['snapshot-id'];
   const watermark: Watermark = {
     commitId: options.commitId,
+    topicId: options.topicId,
     epoch: options.epoch,
     snapshotId: own ?? NO_SNAPSHOT,
     sequenceNumber: ancestor?.['sequence-number'] ?? before?.sequenceNumber ?? 0,

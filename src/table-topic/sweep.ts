@@ -9,7 +9,7 @@ import type { Warehouse } from '../catalog/index.ts';
 import { manifestsOf, readManifests } from '../formats/iceberg/index.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
 import type { Intent, TablesMetadata } from '../metadata/tables.ts';
-import { movedPast } from './watermark.ts';
+import { LETTERS_PARENT, movedPast } from './watermark.ts';
 
 /** Intents looked at in one pass. */
 const INTENTS_PER_PASS = 500;
@@ -77,16 +77,21 @@ async function fateOf(deps: SweepDeps, intent: Intent): Promise<'used' | 'unused
   const letters = await load(deps, { namespace, name: `${table}_dlq` });
   if (letters !== undefined && (await names(deps, letters, intent.prefix))) return 'used';
   if (deps.clock.now() - intent.createdMs >= UNPROVEN_MS) return 'unused';
-  return provenOut(intent.parent!, [main, ...(letters === undefined ? [] : [letters])])
-    ? 'unused'
-    : 'open';
+  return provenOut(intent.parent!, { main, letters }) ? 'unused' : 'open';
 }
 
-/** `tables`: the intent's own, then its dead-letter table, which a stage may have been committed to as well. */
-function provenOut(parent: string, [own, ...others]: readonly TableMetadata[]): boolean {
-  if (parent === '') return movedPast(own!, undefined);
-  if (!/^\d+$/.test(parent)) return false;
-  return [own!, ...others].some((metadata) => movedPast(metadata, BigInt(parent)));
+interface Pair {
+  readonly main: TableMetadata;
+  readonly letters: TableMetadata | undefined;
+}
+
+function provenOut(parent: string, { main, letters }: Pair): boolean {
+  const ofLetters = parent.startsWith(LETTERS_PARENT);
+  const metadata = ofLetters ? letters : main;
+  const text = ofLetters ? parent.slice(LETTERS_PARENT.length) : parent;
+  // An older release recorded nothing that could be proven.
+  if (metadata === undefined || !/^\d*$/.test(text)) return false;
+  return movedPast(metadata, text === '' ? undefined : BigInt(text));
 }
 
 /** Undefined when the catalog has no such table. */

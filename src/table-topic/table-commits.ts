@@ -12,6 +12,7 @@ import {
 import type { PlannedStage, TableRole } from './plan.ts';
 import { resolveTopicConfigs } from './settings.ts';
 import { parseStagedFiles, type StagedFiles } from './stage.ts';
+import { LETTERS_PARENT } from './watermark.ts';
 
 /** Stages that one commit looks at; the rest follow in the next. */
 export const STAGES_PER_COMMIT = 1_000;
@@ -124,7 +125,10 @@ export class TableCommits {
       },
       onFilesSettled: (prefixes) => tables.dropIntents(prefixes),
       onAttempt: (sequences, parent) =>
-        tables.markAttempted(topicId, epoch, { sequences, parent: asText(parent) }),
+        tables.markAttempted(topicId, epoch, {
+          sequences,
+          parent: role === 'data' ? asText(parent) : `${LETTERS_PARENT}${asText(parent)}`,
+        }),
     });
   }
 

@@ -109,13 +109,14 @@ export class TableTopics implements Component {
   }
 
   /**
-   * Offset of a partition (by id) up to which retention may delete: committed rows. Undefined when no table holds
-   * it back.
+   * Offset of a partition (by id) up to which retention may delete: committed rows; 0 while a table doesn't know yet
+   * how far it is. Undefined when no table holds it back.
    */
   retentionPin(partitionId: number): number | undefined {
     const ref = this.#options.directory.byPartition(partitionId);
     if (ref === undefined) return undefined;
-    return this.#entries.get(ref.topic.topicId)?.coordinator?.committedOffset(ref.index);
+    const entry = this.#entries.get(ref.topic.topicId);
+    return entry === undefined ? undefined : (entry.coordinator?.committedOffset(ref.index) ?? 0);
   }
 
   /** Bytes that retention leaves to a lagging table of the partition's topic; past them it may delete (M3). */

@@ -21,11 +21,16 @@ export const RANGES_SUMMARY = 'floe.ranges';
 /** Stands for "none yet" in a watermark. */
 export const NO_SNAPSHOT = -1n;
 
+/** Begins what a commit asserted (metadata/tables.ts, Intent) when it was one of the dead-letter table. */
+export const LETTERS_PARENT = 'dlq:';
+
 /** Next offset to commit, by partition index. */
 export type Offsets = ReadonlyMap<number, number>;
 
 export interface Watermark {
   readonly commitId: string;
+  /** Whose commit it was: epochs are counted by topic. Empty in what older releases wrote. */
+  readonly topicId: string;
   readonly epoch: number;
   /** Our newest snapshot; {@link NO_SNAPSHOT} while only offsets without rows were committed. */
   readonly snapshotId: bigint;
@@ -48,6 +53,7 @@ export function formatWatermark(watermark: Watermark): string {
   }
   return JSON.stringify({
     'commit-id': watermark.commitId,
+    'topic-id': watermark.topicId,
     epoch: watermark.epoch,
     // As text: the id has 64 bits, and this JSON is read by people's scripts too.
     'snapshot-id': String(watermark.snapshotId),
@@ -63,6 +69,7 @@ export function parseWatermark(text: string): Watermark {
     const topics = Object.entries(parsed['topics'] as Record<string, Record<string, number>>);
     return {
       commitId: String(parsed['commit-id']),
+      topicId: String(parsed['topic-id'] ?? ''),
       epoch: Number(parsed['epoch']),
       snapshotId: BigInt(parsed['snapshot-id'] as string),
       sequenceNumber: Number(parsed['sequence-number']),

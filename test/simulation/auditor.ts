@@ -28,7 +28,36 @@ export async function audit(world: World, workload: Workload): Promise<void> {
     if (workload.deletedPartitions.has(batch.partitionId)) continue;
     const { logStartOffset } = world.node.log.watermarks(batch.partitionId)!;
     checkBatch(batch, found.get(batch.id) ?? [], logStartOffset);
+    checkTransaction(batch, workload);
   }
+}
+
+/** L6, L7: what readers of committed records get of a transaction is what its producer was told, and all or nothing. */
+function checkTransaction(
+  { id, transaction, state }: SentBatch,
+  { given, leftOut }: Workload,
+): void {
+  if (transaction === undefined) {
+    if (leftOut.has(id)) throw new Error(`L7: batch ${id} is left out and of no transaction`);
+    return;
+  }
+  const { outcome } = transaction;
+  if (outcome === 'open') throw new Error(`L8: the transaction of batch ${id} is open at rest`);
+  if (outcome === 'committed' && leftOut.has(id))
+    throw new Error(`L1: batch ${id} was committed and is left out`);
+  if (outcome === 'aborted' && given.has(id))
+    throw new Error(`L7: batch ${id} was aborted and is given to readers`);
+  if (outcome === 'lost' && state === 'acked') checkWhole(transaction, given.has(id), id);
+}
+
+const fates = new WeakMap<object, { readonly given: boolean; readonly id: number }>();
+
+/** Nobody knows whether it was committed: then all of it was, or nothing. */
+function checkWhole(transaction: object, given: boolean, id: number): void {
+  const other = fates.get(transaction);
+  if (other !== undefined && other.given !== given)
+    throw new Error(`L7: a torn transaction: batches ${other.id} and ${id}`);
+  fates.set(transaction, { given, id });
 }
 
 /** Memory and metadata agree. */

@@ -1,17 +1,27 @@
-// Clients under simulation: idempotent producers that resend in order until acked, plain ones that send once, and
-// readers. They write down what they were told; the auditor compares it with what the log holds.
+// Clients under simulation: idempotent producers that resend in order until acked, plain ones that send once,
+// transactional ones (transactional.ts), and readers. They write down what they were told; the auditor compares it with
+// what the log holds.
+
+import type { TransactionAdmission } from '../../src/metadata/transactions.ts';
 import {
   baseOffset,
   batchBytes,
   crcMatches,
+  isControl,
+  isTransactional,
   lastOffsetDelta,
+  producerId,
 } from '../../src/protocol/record-batch.ts';
-import type { AppendItem } from '../../src/storage/log/log.ts';
+import type { AppendItem, ReadPartitionResult } from '../../src/storage/log/log.ts';
 import { testItem } from '../../src/storage/log/test-items.ts';
 import type { World } from './world.ts';
 
 /** Where a batch's id stands in its bytes: the first four of the records section. */
 const ID_AT = 61;
+
+/** Which batch this is, by its own bytes. */
+export const batchId = (bytes: Uint8Array, at = 0): number =>
+  new DataView(bytes.buffer, bytes.byteOffset + at + ID_AT, 4).getUint32(0);
 
 /** A batch as its sender remembers it. */
 export interface SentBatch {
@@ -22,10 +32,26 @@ export interface SentBatch {
   readonly producerId: number;
   readonly sequence: number;
   readonly item: AppendItem;
+  /** Of a transactional producer. */
+  readonly transaction: Transaction | undefined;
   /** `refused`: answered with an error by a log that went on living; it must never appear (unless sent again). */
   state: 'waiting' | 'sent' | 'acked' | 'refused' | 'unknown';
   offset: number;
   sends: number;
+}
+
+/** What a transactional producer knows of one transaction. `lost`: its end was asked for and no answer came. */
+export interface Transaction {
+  outcome: 'open' | 'committed' | 'aborted' | 'lost';
+}
+
+/** Who sends a batch. */
+export interface Sender {
+  readonly producerId: number;
+  readonly epoch?: number;
+  readonly sequence: number;
+  readonly transaction?: Transaction;
+  readonly admission?: TransactionAdmission;
 }
 
 /** One producer's stream into one partition. */
@@ -39,12 +65,19 @@ interface Stream {
 
 /** Codes that a client may meet here; anything else is a finding (L9). */
 const ALLOWED = new Set([0, 3, 45, 56]);
+/** And with a transaction that somebody else has ended: its producer is fenced, or the transaction over. */
+const ALLOWED_IN_TRANSACTION = new Set([...ALLOWED, 47, 48, 49, 90, 120]);
 const MAX_OPEN = 4;
 
 export class Workload {
   readonly batches = new Map<number, SentBatch>();
   /** What readers saw, by partition and offset: it must stay so. */
   readonly seen = new Map<string, number>();
+  /** Batches that readers of committed records were given, and those they were told to leave out (L7). */
+  readonly given = new Set<number>();
+  readonly leftOut = new Set<number>();
+  /** Somebody asked for everything below to be deleted, by partition. */
+  readonly deletedBelow = new Map<number, number>();
   readonly trace: string[] = [];
   readonly deletedPartitions = new Set<number>();
   /** Sends and reads under way. */
@@ -79,8 +112,14 @@ export class Workload {
     const dice = prng.next();
     if (dice < 0.5) this.sendSome();
     else if (dice < 0.65) this.#sendPlain();
-    else if (dice < 0.95) void this.read(this.#pick(this.partitionIds));
-    else void this.#deleteRecords(this.#pick(this.partitionIds));
+    else if (dice < 0.95) this.#try(this.read(this.#pick(this.partitionIds)));
+    else this.#try(this.#deleteRecords(this.#pick(this.partitionIds)));
+  }
+
+  /** What a client finds on its way ends the run at the next step. */
+  #try(work: Promise<void>): void {
+    const { violations } = this.#world;
+    work.catch((caught: Error) => void violations.push(caught.message));
   }
 
   #pick<T>(values: readonly T[]): T {
@@ -107,23 +146,25 @@ export class Workload {
   #send(stream: Stream, fresh: boolean): void {
     if (stream.open.some((batch) => batch.state === 'sent')) {
       if (fresh && stream.open.every((b) => b.state === 'sent') && stream.open.length < MAX_OPEN)
-        this.#append([this.#newBatch(stream)]);
+        void this.append([this.#newBatch(stream)]);
       return;
     }
     if (fresh && stream.open.length === 0) this.#newBatch(stream);
     // In order, some in one request and some in the next: a client that pipelines.
-    for (const batch of stream.open) this.#append([batch]);
+    for (const batch of stream.open) void this.append([batch]);
   }
 
   #newBatch(stream: Stream): SentBatch {
-    const batch = this.#make(stream.partitionId, stream.producerId, stream.nextSequence);
+    const { producerId, nextSequence: sequence } = stream;
+    const batch = this.make(stream.partitionId, { producerId, sequence });
     stream.nextSequence += batch.records;
     stream.open.push(batch);
     return batch;
   }
 
-  #make(partitionId: number, producerId: number, sequence: number): SentBatch {
+  make(partitionId: number, sender: Sender): SentBatch {
     const { prng } = this.#world;
+    const { producerId, epoch, sequence, transaction, admission } = sender;
     const id = this.#nextId++;
     const records = 1 + prng.int(3);
     const item = testItem({
@@ -134,6 +175,8 @@ export class Workload {
       sequence,
       maxTimestamp: prng.int(1_000),
       id,
+      ...(epoch === undefined ? {} : { epoch }),
+      ...(admission === undefined ? {} : { transaction: admission }),
     });
     const batch: SentBatch = {
       id,
@@ -142,6 +185,7 @@ export class Workload {
       producerId,
       sequence,
       item,
+      transaction,
       state: 'waiting',
       offset: -1,
       sends: 0,
@@ -154,29 +198,31 @@ export class Workload {
   #sendPlain(): void {
     const { prng } = this.#world;
     const count = 1 + prng.int(4);
-    this.#append(
-      Array.from({ length: count }, () => this.#make(this.#pick(this.partitionIds), -1, -1)),
+    const nobody = { producerId: -1, sequence: -1 };
+    void this.append(
+      Array.from({ length: count }, () => this.make(this.#pick(this.partitionIds), nobody)),
     );
   }
 
-  #append(batches: readonly SentBatch[]): void {
+  /** Resolves when the outcomes are noted; never if the node died first. */
+  async append(batches: readonly SentBatch[]): Promise<void> {
     for (const batch of batches) {
       batch.state = 'sent';
       batch.sends += 1;
     }
     const life = this.#world.lives;
     this.pending += 1;
-    void this.#world.node.log.append(batches.map((batch) => batch.item)).then((outcomes) => {
-      if (life !== this.#world.lives || this.#world.dead) return;
-      this.pending -= 1;
-      for (const [n, batch] of batches.entries())
-        this.#outcome(batch, outcomes[n]!.errorCode, outcomes[n]!.baseOffset);
-    });
+    const outcomes = await this.#world.node.log.append(batches.map((batch) => batch.item));
+    if (life !== this.#world.lives || this.#world.dead) return new Promise(() => {});
+    this.pending -= 1;
+    for (const [n, batch] of batches.entries())
+      this.#outcome(batch, outcomes[n]!.errorCode, outcomes[n]!.baseOffset);
   }
 
   #outcome(batch: SentBatch, errorCode: number, offset: number): void {
     this.trace.push(`${batch.id}:${errorCode}@${offset}`);
-    if (!ALLOWED.has(errorCode)) throw new Error(`L9: batch ${batch.id} got error ${errorCode}`);
+    const allowed = batch.transaction === undefined ? ALLOWED : ALLOWED_IN_TRANSACTION;
+    if (!allowed.has(errorCode)) throw new Error(`L9: batch ${batch.id} got error ${errorCode}`);
     if (errorCode !== 0) {
       batch.state = 'refused';
       return;
@@ -220,6 +266,7 @@ export class Workload {
     const [partition] = result.partitions;
     let next = offset;
     if (partition!.errorCode === 0) {
+      const aborted = abortedBatches(partition!);
       for (const { bytes, baseOffset: first, patched } of partition!.runs) {
         // The first run may begin before the asked offset; after that there is no gap.
         if (first > next || (next > offset && first !== next))
@@ -228,6 +275,8 @@ export class Workload {
           first,
           patched,
           end: partition!.highWatermark,
+          aborted,
+          asked: offset,
         });
       }
     } else if (![1, 3, 56].includes(partition!.errorCode)) {
@@ -241,7 +290,13 @@ export class Workload {
   #checkRun(
     partitionId: number,
     bytes: Uint8Array,
-    run: { readonly first: number; readonly patched: boolean; readonly end: number },
+    run: {
+      readonly first: number;
+      readonly patched: boolean;
+      readonly end: number;
+      readonly aborted: ReadonlySet<number>;
+      readonly asked: number;
+    },
   ): number {
     let offset = run.first;
     for (let at = 0; at < bytes.length; at += batchBytes(bytes, at)) {
@@ -249,8 +304,13 @@ export class Workload {
         throw new Error(`L1: partition ${partitionId} @${offset}: bad CRC`);
       if (run.patched && baseOffset(bytes, at) !== offset)
         throw new Error(`L2: partition ${partitionId} @${offset} says ${baseOffset(bytes, at)}`);
-      const id = new DataView(bytes.buffer, bytes.byteOffset + at + ID_AT, 4).getUint32(0);
-      this.#see(partitionId, offset, id);
+      if (!isControl(bytes, at)) {
+        const id = batchId(bytes, at);
+        this.#see(partitionId, offset, id);
+        // A run may begin with batches that end before what was asked for: of those nothing is said.
+        if (offset + lastOffsetDelta(bytes, at) >= run.asked)
+          this.#judge(id, run.aborted.has(offset));
+      }
       offset += lastOffsetDelta(bytes, at) + 1;
       if (offset > run.end) throw new Error(`L3: partition ${partitionId}: read past the end`);
     }
@@ -267,11 +327,37 @@ export class Workload {
       throw new Error(`L1: ${key} holds batch ${id} of another partition`);
   }
 
+  /** What readers of committed records are told of a batch never changes. */
+  #judge(id: number, aborted: boolean): void {
+    (aborted ? this.leftOut : this.given).add(id);
+    if (this.leftOut.has(id) && this.given.has(id))
+      throw new Error(`L7: batch ${id} was given to one reader and kept from another`);
+  }
+
   async #deleteRecords(partitionId: number): Promise<void> {
     const marks = this.#world.node.log.watermarks(partitionId);
     if (marks === undefined) return;
     const span = marks.highWatermark - marks.logStartOffset;
     const offset = marks.logStartOffset + this.#world.prng.int(Math.floor(span / 4) + 1);
+    const before = this.deletedBelow.get(partitionId) ?? 0;
+    this.deletedBelow.set(partitionId, Math.max(before, offset));
     await this.#world.node.log.deleteRecords(partitionId, offset);
   }
+}
+
+/** Base offsets of the batches that a reader of committed records leaves out, as consumers find them. */
+function abortedBatches({ runs, abortedTransactions }: ReadPartitionResult): ReadonlySet<number> {
+  const upcoming = abortedTransactions.toSorted((a, b) => a.firstOffset - b.firstOffset);
+  const open = new Set<number>();
+  const found = new Set<number>();
+  for (const { bytes, baseOffset: first } of runs) {
+    for (let at = 0, offset = first; at < bytes.length; at += batchBytes(bytes, at)) {
+      while (upcoming.length > 0 && upcoming[0]!.firstOffset <= offset)
+        open.add(upcoming.shift()!.producerId);
+      if (isControl(bytes, at)) open.delete(producerId(bytes, at));
+      else if (isTransactional(bytes, at) && open.has(producerId(bytes, at))) found.add(offset);
+      offset += lastOffsetDelta(bytes, at) + 1;
+    }
+  }
+  return found;
 }

@@ -382,10 +382,8 @@ export class SqliteTables implements TablesMetadata {
       .prepare('SELECT * FROM table_stages WHERE topic_id = ?')
       .all(topicId) as unknown as StageRow[];
     for (const row of rows) {
-      // "No snapshot" may have been said of either table of the topic.
-      const parent = row.parent === '' ? 'unknown' : row.parent;
       for (const prefix of toStage(row).filePrefixes) {
-        this.#addIntent({ prefix, topicId, createdMs, namespace, table, parent });
+        this.#addIntent({ prefix, topicId, createdMs, namespace, table, parent: row.parent });
       }
     }
     this.#db.prepare('DELETE FROM table_stages WHERE topic_id = ?').run(topicId);

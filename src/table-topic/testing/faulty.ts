@@ -28,7 +28,8 @@ const timeout = () => new FloeError('timeout', 'no answer from the catalog');
 
 /** Wraps a catalog. `race` is what a foreign writer does to a table. */
 export class FaultyCatalog implements Catalog {
-  readonly #inner: Catalog;
+  /** Without faults. */
+  readonly inner: Catalog;
   readonly #prng: Prng;
   readonly #race: (identifier: TableIdentifier) => Promise<void>;
   readonly #held: (() => Promise<unknown>)[] = [];
@@ -37,7 +38,7 @@ export class FaultyCatalog implements Catalog {
   readonly calls = { load: 0, commit: 0, applied: 0, create: 0 };
 
   constructor(inner: Catalog, prng: Prng, race: (identifier: TableIdentifier) => Promise<void>) {
-    this.#inner = inner;
+    this.inner = inner;
     this.#prng = prng;
     this.#race = race;
   }
@@ -55,22 +56,22 @@ export class FaultyCatalog implements Catalog {
   }
 
   ensureNamespace(namespace: readonly string[]): Promise<void> {
-    return this.#inner.ensureNamespace(namespace);
+    return this.inner.ensureNamespace(namespace);
   }
 
   listTables(namespace: readonly string[]): Promise<readonly TableIdentifier[]> {
-    return this.#inner.listTables(namespace);
+    return this.inner.listTables(namespace);
   }
 
   async loadTable(identifier: TableIdentifier): Promise<LoadedTable> {
     this.calls.load += 1;
     if (this.#hit(this.faults?.loadFails)) throw new FloeError('unavailable', 'catalog down');
-    return this.#inner.loadTable(identifier);
+    return this.inner.loadTable(identifier);
   }
 
   createTable(...args: Parameters<Catalog['createTable']>): Promise<LoadedTable> {
     this.calls.create += 1;
-    return this.#inner.createTable(...args);
+    return this.inner.createTable(...args);
   }
 
   async commitTable(
@@ -79,7 +80,7 @@ export class FaultyCatalog implements Catalog {
   ): Promise<LoadedTable> {
     this.calls.commit += 1;
     const apply = async () => {
-      const table = await this.#inner.commitTable(identifier, request);
+      const table = await this.inner.commitTable(identifier, request);
       this.calls.applied += 1;
       return table;
     };
@@ -98,7 +99,7 @@ export class FaultyCatalog implements Catalog {
   }
 
   dropTable(...args: Parameters<Catalog['dropTable']>): Promise<void> {
-    return this.#inner.dropTable(...args);
+    return this.inner.dropTable(...args);
   }
 }
 
