@@ -6,6 +6,7 @@ import { openListener } from './auth/listener-auth.ts';
 import { Session } from './auth/session.ts';
 import { BufferPool } from './buffer-pool.ts';
 import { Connection, type ConnectionShared } from './connection.ts';
+import { CopyBudget } from './copy-budget.ts';
 import { LANDING_BYTES } from './frame-receiver.ts';
 import { Gate } from './gate.ts';
 import { RequestStats } from './request-stats.ts';
@@ -21,6 +22,7 @@ beforeAll(async () => {
   const { services } = test.broker;
   shared = {
     services,
+    copies: new CopyBudget(),
     gate: new Gate({ maxRequests: 100, maxBytes: 2 ** 26 }),
     pool: new BufferPool(),
     landing: Buffer.alloc(LANDING_BYTES),

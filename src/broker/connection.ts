@@ -12,6 +12,7 @@ import { FloeError } from '../base/error.ts';
 import type { Access } from './auth/access.ts';
 import { SASL_AUTHENTICATE_KEY, type Session } from './auth/session.ts';
 import type { BufferPool } from './buffer-pool.ts';
+import type { CopyBudget } from './copy-budget.ts';
 import { kafkaCodeOf } from './failures.ts';
 import { FrameReceiver } from './frame-receiver.ts';
 import type { Gate } from './gate.ts';
@@ -35,6 +36,9 @@ import type { Wire } from './wire.ts';
 
 const PRODUCE_KEY = 0;
 
+/** A reply of which nothing was read for this long is copied out of the memory that it shares with the log. */
+const REPLY_PIN_MS = 5_000;
+
 /** Replies may be as large as fetch.max.bytes: so many such requests run, or wait to be sent, at a time. */
 const MAX_BULKY = 2;
 
@@ -42,6 +46,8 @@ const MAX_BULKY = 2;
 export interface ConnectionShared {
   readonly services: BrokerServices;
   readonly gate: Gate;
+  /** Of replies to slow readers. */
+  readonly copies: CopyBudget;
   readonly pool: BufferPool;
   readonly landing: Buffer;
   readonly stats: RequestStats;
@@ -114,7 +120,7 @@ export class Connection implements ClientConnection {
     const { values } = shared.services.config;
     this.#mute = new Mute(shared.services.clock, this.#pump);
     this.#lastProgressMs = shared.services.clock.monotonic();
-    this.#outbox = new Outbox(wire, () => this.#sentSome());
+    this.#outbox = new Outbox(wire, () => this.#sentSome(), shared.copies);
     this.#receiver = new FrameReceiver({
       landing: shared.landing,
       pool: shared.pool,
@@ -194,6 +200,8 @@ export class Connection implements ClientConnection {
     if (stuck && quietMs > values['connection.progress.timeout.ms']) {
       this.#log('closed: no progress within connection.progress.timeout.ms');
       this.destroy();
+    } else if (!this.#outbox.empty && quietMs > REPLY_PIN_MS) {
+      this.#outbox.copyWaiting();
     } else if (this.session.overdue(nowMs)) {
       this.#log('closed: not authenticated within connection.authentication.timeout.ms');
       this.destroy();
@@ -262,7 +270,8 @@ export class Connection implements ClientConnection {
       if (!this.#mayStart(this.#keyOf(frame))) break;
       this.#waiting.shift();
       this.#shared.gate.release(frame.length);
-      this.#start(frame, receivedMs, true);
+      // What a quota made it wait is no fault of ours: the log of slow requests doesn't count it.
+      this.#start(frame, Math.max(receivedMs, this.#mute.endedMs), true);
     }
     this.#starting = false;
     this.#readOrPause();
@@ -421,7 +430,12 @@ export class Connection implements ClientConnection {
       if (slot.state !== 'replied') this.#finish(slot);
       else if (this.#hungUp) this.#sent(slot);
       else {
-        this.#outbox.push({ pieces, bytes, done: () => this.#sent(slot) });
+        this.#outbox.push({
+          pieces,
+          bytes,
+          unpin: () => slot.unpin(),
+          done: () => this.#sent(slot),
+        });
         if (slot.last) this.#hangUp();
       }
     }

@@ -12,6 +12,7 @@ import type { Log } from '../storage/log/log.ts';
 import { openSecurity, type Security, securitySettings } from './auth/index.ts';
 import { BrokerConfig, type ShownSetting } from './broker-config.ts';
 import { BufferPool } from './buffer-pool.ts';
+import { CopyBudget } from './copy-budget.ts';
 import { FetchSessions } from './fetch-sessions.ts';
 import type { WaitCount } from './fetch-wait.ts';
 import { LANDING_BYTES } from './frame-receiver.ts';
@@ -110,6 +111,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const server = new KafkaServer(
     {
       services,
+      copies: new CopyBudget(),
       gate: new Gate({
         maxRequests: config.values['queued.max.requests'],
         maxBytes: config.values['queued.max.request.bytes'],

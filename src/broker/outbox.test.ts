@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { CopyBudget } from './copy-budget.ts';
 import { Outbox } from './outbox.ts';
 import type { Wire } from './wire.ts';
 
@@ -74,5 +75,48 @@ describe('Outbox', () => {
     expect(done).toEqual(['writing', 'queued']);
     outbox.push({ pieces: [Buffer.alloc(9)], bytes: 9, done: () => done.push('late') });
     expect(done).toEqual(['writing', 'queued', 'late']);
+  });
+
+  it('copies what a slow peer leaves waiting, which then pins only what is being written', () => {
+    const wire = new FakeWire();
+    const copies = new CopyBudget(4_000_000);
+    const outbox = new Outbox(wire, () => {}, copies);
+    const unpinned: string[] = [];
+    const done: string[] = [];
+    const push = (name: string, bytes: number) => {
+      const piece = Buffer.alloc(bytes, name);
+      const pieces = [piece.subarray(0, 10), piece.subarray(10)];
+      outbox.push({
+        pieces,
+        bytes,
+        unpin: () => unpinned.push(name),
+        done: () => done.push(name),
+      });
+      return piece;
+    };
+    const first = push('a', 2_000_000);
+    const second = push('b', 500_000);
+    outbox.copyWaiting();
+    // The write under way still points into the first.
+    expect(unpinned).toEqual(['b']);
+    expect(copies.bytes).toBe(2_500_000 - 10);
+    for (const piece of [first, second]) piece.fill('?');
+    // Slow until it has caught up: the next one is copied as it comes, the one after finds no room.
+    const third = push('c', 1_000_000);
+    third.fill('?');
+    push('d', 1_000_000);
+    expect(unpinned).toEqual(['b', 'c']);
+    wire.take();
+    expect(unpinned).toEqual(['b', 'c', 'a']);
+    while (wire.take());
+    expect(done).toEqual(['a', 'b', 'c', 'd']);
+    expect(copies.bytes).toBe(0);
+    const sent = Buffer.concat(wire.written).toString();
+    const whole = ['a', 'b', 'c', 'd'].map((name, n) =>
+      name.repeat([2_000_000, 500_000, 1_000_000, 1_000_000][n]!),
+    );
+    // What was written before the copy was in the wire's hands already.
+    expect(sent === whole.join('')).toBe(true);
+    expect(unpinned).toEqual(['b', 'c', 'a']);
   });
 });

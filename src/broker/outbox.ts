@@ -1,5 +1,7 @@
 // Replies of one connection on their way out: in order, a bounded piece at a time, so that progress of a slow
-// reader is seen and the bytes a reply pins are freed as soon as the kernel has them. Sans I/O.
+// reader is seen and the bytes a reply pins are freed as soon as the kernel has them. A peer that is found slow gets
+// copies, until it has caught up, so that it pins nothing but what a write under way points into. Sans I/O.
+import { CopyBudget } from './copy-budget.ts';
 import type { Wire } from './wire.ts';
 
 /** Most bytes handed to the socket in one write: large enough for throughput, small enough to see progress. */
@@ -11,22 +13,40 @@ const WRITE_PIECES = 512;
 export interface OutboundReply {
   readonly pieces: readonly Uint8Array[];
   readonly bytes: number;
+  /** Its bytes have been copied: what the pieces pin may go. Called at most once, before `done`. */
+  unpin?(): void;
   /** The last byte is out, or never will be. Called once. */
   done(): void;
 }
 
+/** A reply as it waits here. */
+interface Queued {
+  readonly reply: OutboundReply;
+  pieces: readonly Uint8Array[];
+  /** Bytes taken from the budget; above 0 once its bytes are copies. */
+  copied: number;
+}
+
+const SENT = new Uint8Array(0);
+
 export class Outbox {
   readonly #wire: Wire;
+  readonly #copies: CopyBudget;
   readonly #onProgress: (bytes: number) => void;
-  readonly #queue: OutboundReply[] = [];
+  readonly #queue: Queued[] = [];
   /** Where the next write begins: piece of the first reply, and bytes of that piece already out. */
   #piece = 0;
   #offset = 0;
   #writing = false;
   #closed = false;
+  /** The peer reads slowly: replies are copied as they come, until all are out. */
+  #slow = false;
+  /** The write under way points into the first reply, whose rest has been copied. */
+  #unpinHead = false;
 
-  constructor(wire: Wire, onProgress: (bytes: number) => void) {
+  constructor(wire: Wire, onProgress: (bytes: number) => void, copies = new CopyBudget()) {
     this.#wire = wire;
+    this.#copies = copies;
     this.#onProgress = onProgress;
   }
 
@@ -39,8 +59,35 @@ export class Outbox {
       reply.done();
       return;
     }
-    this.#queue.push(reply);
+    const queued = { reply, pieces: reply.pieces, copied: 0 };
+    this.#queue.push(queued);
+    if (this.#slow && this.#copy(queued, 0)) reply.unpin?.();
     if (!this.#writing) this.#write();
+  }
+
+  /** The peer has been slow for long: what waits is copied, as far as the budget reaches, and pins nothing any more. */
+  copyWaiting(): void {
+    this.#slow = true;
+    for (const [n, queued] of this.#queue.entries()) {
+      if (queued.copied > 0 || !this.#copy(queued, n === 0 ? this.#piece : 0)) continue;
+      const underWay = n === 0 && this.#writing && (this.#piece > 0 || this.#offset > 0);
+      if (underWay) this.#unpinHead = true;
+      else queued.reply.unpin?.();
+    }
+  }
+
+  /** Copies the pieces from `first` on; those before are out, or in the write under way. */
+  #copy(queued: Queued, first: number): boolean {
+    const bytes = queued.pieces.reduce((sum, piece, n) => sum + (n < first ? 0 : piece.length), 0);
+    if (bytes === 0 || !this.#copies.take(bytes)) return false;
+    queued.pieces = queued.pieces.map((piece, n) => (n < first ? SENT : Buffer.from(piece)));
+    queued.copied = bytes;
+    return true;
+  }
+
+  #done({ reply, copied }: Queued): void {
+    this.#copies.give(copied);
+    reply.done();
   }
 
   /** The wire is gone: whatever is queued is done with, except what the last write still holds. */
@@ -51,17 +98,17 @@ export class Outbox {
 
   #write(): void {
     const pieces: Uint8Array[] = [];
-    const finished: OutboundReply[] = [];
+    const finished: Queued[] = [];
     let bytes = 0;
     while (this.#queue.length > 0 && bytes < WRITE_BYTES && pieces.length < WRITE_PIECES) {
-      const reply = this.#queue[0]!;
-      if (this.#piece === reply.pieces.length) {
-        finished.push(reply);
+      const queued = this.#queue[0]!;
+      if (this.#piece === queued.pieces.length) {
+        finished.push(queued);
         this.#queue.shift();
         this.#piece = 0;
         continue;
       }
-      const piece = this.#nextPiece(reply, WRITE_BYTES - bytes);
+      const piece = this.#nextPiece(queued, WRITE_BYTES - bytes);
       pieces.push(piece);
       bytes += piece.length;
     }
@@ -77,9 +124,9 @@ export class Outbox {
     this.#wire.write(pieces, () => this.#written(bytes, finished));
   }
 
-  /** The next piece of `reply`, cut to `limit` bytes. */
-  #nextPiece(reply: OutboundReply, limit: number): Uint8Array {
-    const piece = reply.pieces[this.#piece]!;
+  /** The next piece of a reply, cut to `limit` bytes. */
+  #nextPiece({ pieces }: Queued, limit: number): Uint8Array {
+    const piece = pieces[this.#piece]!;
     const rest = piece.length - this.#offset;
     if (rest > limit) {
       this.#offset += limit;
@@ -91,9 +138,14 @@ export class Outbox {
     return cut;
   }
 
-  #written(bytes: number, finished: readonly OutboundReply[]): void {
+  #written(bytes: number, finished: readonly Queued[]): void {
     this.#writing = false;
-    for (const reply of finished) reply.done();
+    // The first reply may have been finished by this write: then there is nothing left to let go of early.
+    const head = this.#queue[0];
+    if (this.#unpinHead && head !== undefined && head.copied > 0) head.reply.unpin?.();
+    this.#unpinHead = false;
+    if (this.#queue.length === 0) this.#slow = false;
+    for (const queued of finished) this.#done(queued);
     if (this.#closed) this.#abandon();
     else {
       if (this.#queue.length > 0) this.#write();
@@ -102,6 +154,6 @@ export class Outbox {
   }
 
   #abandon(): void {
-    for (const reply of this.#queue.splice(0)) reply.done();
+    for (const queued of this.#queue.splice(0)) this.#done(queued);
   }
 }

@@ -86,11 +86,16 @@ export class Slot implements RequestContext {
     this.#stats.error(this.handler.api.name, code);
   }
 
-  /** Frees what the reply pinned. */
-  finish(): void {
+  /** The reply's bytes have been copied: frees what it pinned. */
+  unpin(): void {
     const actions = this.#afterSend;
     this.#afterSend = undefined;
     this.pieces = [];
     if (actions !== undefined) for (const action of actions) action();
+  }
+
+  /** Frees what the reply pinned, if that hasn't happened yet. */
+  finish(): void {
+    this.unpin();
   }
 }
