@@ -5,7 +5,7 @@ import type { AbortedTransaction, LogMetadata } from '../../metadata/log.ts';
 import type { AbortedRange } from '../../metadata/markers.ts';
 
 export interface AbortedRangesOptions {
-  readonly metadata: Pick<LogMetadata, 'abortedTransactions'>;
+  readonly metadata: Pick<LogMetadata, 'abortedTransactions' | 'partitions'>;
   /** Ranges kept in memory at most, over all partitions. */
   readonly maxRanges?: number;
 }
@@ -85,16 +85,18 @@ export class AbortedRanges {
     return known !== undefined && known.lastOffset >= offset;
   }
 
-  /** What a reader of `[offset, endOffset)`, whole below the last stable offset, leaves out. */
+  /**
+   * What a reader of `[offset, endOffset)`, whole below the last stable offset, leaves out. Undefined when the log no
+   * longer holds `offset`: ranges go with their records, and what was read before can't be told apart any more (L7).
+   */
   find(
     partitionId: number,
     offset: number,
     endOffset: number,
-  ): readonly AbortedTransaction[] | Promise<readonly AbortedTransaction[]> {
+  ): readonly AbortedTransaction[] | Promise<readonly AbortedTransaction[] | undefined> {
     const known = this.#partitions.get(partitionId);
     if (known === undefined || known.lastOffset < offset) return NONE;
-    if (offset < known.coveredFrom)
-      return this.#options.metadata.abortedTransactions(partitionId, offset, endOffset);
+    if (offset < known.coveredFrom) return this.#ask(partitionId, offset, endOffset);
     const found: AbortedTransaction[] = [];
     for (let n = firstFrom(known.ranges, offset); n < known.ranges.length; n += 1) {
       const { producerId, firstOffset, stableOffset } = known.ranges[n]!;
@@ -102,6 +104,14 @@ export class AbortedRanges {
       if (stableOffset >= endOffset) break;
     }
     return found;
+  }
+
+  async #ask(partitionId: number, offset: number, endOffset: number) {
+    const { metadata } = this.#options;
+    const found = await metadata.abortedTransactions(partitionId, offset, endOffset);
+    // Asked after it: if the start had moved by then, it shows.
+    const [log] = await metadata.partitions([partitionId]);
+    return log === undefined || log.logStartOffset > offset ? undefined : found;
   }
 }
 

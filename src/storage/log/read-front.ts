@@ -83,6 +83,10 @@ export async function readFront(request: ReadRequest, sources: ReadSources): Pro
         );
         continue;
       }
+      if (abortedTransactions === undefined) {
+        partitions.push(result(wanted.partitionId, ErrorCode.OFFSET_OUT_OF_RANGE, marks));
+        continue;
+      }
       partitions.push({
         ...result(wanted.partitionId, 0, marks),
         runs,
