@@ -179,7 +179,9 @@ export class Session {
     const { listener, logger, host, clock } = this.#options;
     const facts = { listener: listener.name, peer: host, mechanism: this.#mechanism };
     logger.info({ ...facts, reason: step.reason }, 'authentication failed');
-    await clock.sleep(listener.failureDelayMs, signal).catch(() => {});
+    if (listener.failureDelayMs > 0) {
+      await clock.sleep(listener.failureDelayMs, signal).catch(() => {});
+    }
     const what = this.#previousMechanism === undefined ? 'authentication' : 're-authentication';
     const errorMessage =
       step.message ??
