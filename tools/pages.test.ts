@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { apisPage, settingsPage } from './pages.ts';
+import { servedApis } from '../src/broker/index.ts';
+import { apisPage, handlerHeaders, settingsPage } from './pages.ts';
 
 const docs = join(import.meta.dirname, '..', 'docs');
 
@@ -10,4 +11,9 @@ test.each([
   ['apis.md', apisPage],
 ])('docs/%s is what the code says (npm run docs)', (name, page) => {
   expect(readFileSync(join(docs, name), 'utf8')).toBe(page());
+});
+
+test('the header of each handler names its API and the versions that it serves', () => {
+  const told = handlerHeaders().map(({ key, name, min, max }) => ({ key, name, min, max }));
+  expect(told).toEqual(servedApis().map(({ key, name, min, max }) => ({ key, name, min, max })));
 });

@@ -20,7 +20,7 @@ export type Admission =
   | { readonly kind: 'open' }
   | { readonly kind: 'refuse'; readonly reason: RefusalReason }
   /** To be opened, or closed, after a wait; `limits.waited()` when that is over. */
-  | { readonly kind: 'wait'; readonly waitMs: number; readonly then: 'open' | 'close' };
+  | { readonly kind: 'wait'; readonly waitMs: number; readonly after: 'open' | 'close' };
 
 /** Why a connection was closed, as the metric's label says it. */
 export type RefusalReason = 'broker' | 'listener' | 'address' | 'address-rate' | 'waiting';
@@ -100,10 +100,10 @@ export class ConnectionLimits {
     else this.#perAddress.set(address, left);
   }
 
-  #wait(waitMs: number, then: 'open' | 'close'): Admission {
+  #wait(waitMs: number, after: 'open' | 'close'): Admission {
     if (this.#waiting >= MAX_WAITING) return { kind: 'refuse', reason: 'waiting' };
     this.#waiting += 1;
-    return { kind: 'wait', waitMs: Math.min(waitMs, this.#quotas.windows.windowMs), then };
+    return { kind: 'wait', waitMs: Math.min(waitMs, this.#quotas.windows.windowMs), after };
   }
 
   /** Counts a connection of an address; one that is too many isn't counted, so that the rate is that of opened ones. */

@@ -5,6 +5,8 @@ export class Mute {
   readonly #clock: Clock;
   readonly #over: () => void;
   #untilMs = 0;
+  /** When the last wait was over; what came before it did not wait for us since. */
+  endedMs = 0;
   #timer: Timer | undefined;
 
   /** `over` is called when the wait has ended. */
@@ -25,6 +27,7 @@ export class Mute {
     this.#untilMs = untilMs;
     this.#timer = this.#clock.setTimer(ms, () => {
       this.#timer = undefined;
+      this.endedMs = this.#clock.monotonic();
       this.#over();
     });
   }

@@ -1,6 +1,7 @@
 // Quotas over sockets: what the APIs accept, what replies say, and that a client really has to wait.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../../base/clock.ts';
+import { silentLogger } from '../../base/log.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import { ZERO_UUID } from '../../protocol/fields.ts';
 import { produceApi } from '../../protocol/messages/00-produce.ts';
@@ -21,7 +22,9 @@ let client: RawClient;
 
 beforeEach(async () => {
   clock = new ManualClock();
-  test = await startTestBroker({ clock });
+  warnings.length = 0;
+  const logger = { ...silentLogger, warn: (_: object, text: string) => void warnings.push(text) };
+  test = await startTestBroker({ clock, logger });
   client = await RawClient.connect(test.port);
 });
 
@@ -179,6 +182,7 @@ async function answers(): Promise<boolean> {
 }
 
 let pending: Promise<boolean>;
+const warnings: string[] = [];
 
 const VALUE = 'x'.repeat(1_000);
 
@@ -197,6 +201,8 @@ describe('a producer', () => {
     expect(await answers()).toBe(false);
     await clock.advance(throttleTimeMs);
     expect(await pending).toBe(true);
+    // Waiting for a quota is no slow request.
+    expect(warnings).toEqual([]);
   });
 
   it('with acks=0 waits without having been told', async () => {
