@@ -2,8 +2,7 @@
 // groups from one protocol to the other. Single-threaded: an event runs to its end before the next. See SPEC.md.
 // Not for: wire messages (handlers/), the rules of groups (classic/, consumer/), of offsets (offsets.ts).
 
-import { assert } from '../../base/assert.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { FloeError } from '../../base/error.ts';
 import type { Component } from '../../base/lifecycle.ts';
 import type { Logger } from '../../base/log.ts';
@@ -21,7 +20,7 @@ import { ClassicGroups, failedJoin, failedSync } from './classic/runner.ts';
 import { isSubscribed } from './classic/subscription.ts';
 import type { SyncEvent } from './classic/sync.ts';
 import { CommittedOffsets, type OffsetToCommit } from './committed-offsets.ts';
-import { type ConsumerGroup, newConsumerGroup, restoreConsumerGroup } from './consumer/group.ts';
+import { newConsumerGroup, restoreConsumerGroup } from './consumer/group.ts';
 import {
   type ConsumerGroupConfig,
   type ConsumerHeartbeat,
@@ -34,18 +33,13 @@ import type { ConsumerEvent } from './consumer/step.ts';
 import { subscribesTo } from './consumer/topics.ts';
 import { Deadlines } from './deadlines.ts';
 import { type AnyGroup, type Entry, isEmpty, storeFault } from './entry.ts';
+import { OffsetExpiry } from './expiry.ts';
 import { type GroupConfigSource, groupConfig } from './group-configs.ts';
 import { CoordinatorLease } from './lease.ts';
-import {
-  encodeOwned,
-  isSettled,
-  mayDowngrade,
-  toClassicGroup,
-  toConsumerGroup,
-  upgradeFault,
-} from './migration.ts';
-import { type Committer, commitFault, expiredOffsets, fetchFault, noteCommit } from './offsets.ts';
+import { encodeOwned } from './migration.ts';
+import { type Committer, commitFault, fetchFault, noteCommit } from './offsets.ts';
 import { PatternTopics, patternFault } from './patterns.ts';
+import { ProtocolChange } from './protocol-change.ts';
 import type { GroupSettings } from './settings.ts';
 import { GroupWriter } from './writer.ts';
 
@@ -91,13 +85,14 @@ export class GroupCoordinator implements Component {
   readonly #deadlines: Deadlines;
   readonly #classic: ClassicGroups;
   readonly #consumer: ConsumerGroups;
+  readonly #change: ProtocolChange;
   readonly #offsets: CommittedOffsets;
+  readonly #expiry: OffsetExpiry;
   readonly #entries = new Map<string, Entry>();
   readonly #stopListening: () => void;
   /** Wall time that never jumps back or forth: sessions must not end because a clock was set. */
   readonly #epochMs: number;
   #pending: PendingOffsets | undefined;
-  #expiryTimer: Timer | undefined;
   #stopped = false;
 
   private constructor(options: CoordinatorOptions, lease: CoordinatorLease) {
@@ -121,9 +116,28 @@ export class GroupCoordinator implements Component {
       configOf: (groupId) => this.configOf(groupId),
       stepped: (entry, event, newEpoch) => this.#consumerStepped(entry, event, newEpoch),
     });
+    this.#change = new ProtocolChange({
+      ...options,
+      now,
+      topics: this.#topics,
+      classic: this.#classic,
+      consumer: this.#consumer,
+      nameOf: (id) => this.#nameOf(id),
+      configOf: (groupId) => this.configOf(groupId),
+    });
     this.#offsets = new CommittedOffsets(this.#writer, (entry, error, message) =>
       this.#warn(entry, error, message),
     );
+    this.#expiry = new OffsetExpiry({
+      ...options,
+      entries: this.#entries,
+      topics: this.#topics,
+      offsets: this.#offsets,
+      topicOf: (id) => this.#nameOf(id)?.[0],
+      isPending: (groupId, id) => this.isPending(groupId, id),
+      end: (entry) => this.#end(entry),
+      warn: (entry, error, message) => this.#warn(entry, error, message),
+    });
     this.#stopListening = directory.onChange((change) => {
       if (change.kind === 'deleted') this.#forgetPartitions(change.topic.partitions);
     });
@@ -150,7 +164,7 @@ export class GroupCoordinator implements Component {
       for (const offset of offsets) entry.offsets.set(offset.partitionId, offset);
       coordinator.#schedule(restored);
     }
-    coordinator.#scheduleExpiry();
+    coordinator.#expiry.start();
     return coordinator;
   }
 
@@ -190,7 +204,7 @@ export class GroupCoordinator implements Component {
     request: JoinRequest & { readonly newMemberId: string },
     signal?: AbortSignal,
   ): Promise<JoinReply> {
-    if (entry.group.kind === 'consumer' && isEmpty(entry.group)) this.#startClassic(entry);
+    if (entry.group.kind === 'consumer' && isEmpty(entry.group)) this.#change.startClassic(entry);
     if (entry.group.kind === 'classic') {
       const event = (token: Token) => ({ type: 'join', token, ...request }) as const;
       const asked = { event, ...(signal === undefined ? {} : { signal }) };
@@ -369,7 +383,7 @@ export class GroupCoordinator implements Component {
     this.#stopped = true;
     this.#stopListening();
     this.#topics.stop();
-    this.#expiryTimer?.cancel();
+    this.#expiry.stop();
     this.#deadlines.stop();
     this.#classic.stop();
     await this.#writer.idle();
@@ -419,56 +433,8 @@ export class GroupCoordinator implements Component {
     }
     if (known.group.kind === 'consumer') return known;
     if (!joins) return none(`group ${groupId} is not a consumer group`);
-    const why = this.#upgrade(known);
+    const why = this.#change.upgrade(known);
     return why === undefined ? known : none(`group ${groupId} is not a consumer group: ${why}`);
-  }
-
-  /** Makes the classic group a consumer group with the same members. Returns why not, if not. */
-  #upgrade(entry: Entry): string | undefined {
-    const { group } = entry;
-    assert(group.kind === 'classic', 'only classic groups are upgraded');
-    const now = this.#now();
-    if (group.state === 'Empty') {
-      entry.group = newConsumerGroup(group.groupId, now);
-      return undefined;
-    }
-    const why = upgradeFault(group, {
-      policy: this.settings['group.consumer.migration.policy'],
-      maxSize: this.settings['group.consumer.max.size'],
-    });
-    if (why !== undefined) return why;
-    const stored = toConsumerGroup(group, { topics: this.#topics, now });
-    if (stored === undefined) return 'its members do not speak the consumer protocol properly';
-    this.#classic.abandon(group);
-    const { sessionTimeoutMs } = this.configOf(group.groupId);
-    const upgraded = restoreConsumerGroup(stored, { now, sessionTimeoutMs });
-    upgraded.unsaved.whole = true;
-    entry.group = upgraded;
-    this.#options.logger.info(
-      { group: group.groupId },
-      'the group speaks the consumer protocol now',
-    );
-    return undefined;
-  }
-
-  /** An empty consumer group begins anew as a classic one; what it had is forgotten with its first generation. */
-  #startClassic(entry: Entry): void {
-    entry.group = newGroup(entry.group.groupId, this.#now());
-  }
-
-  /** Only members of the classic protocol are left: they go on by themselves. */
-  #downgrade(entry: Entry, group: ConsumerGroup, event: ConsumerEvent): void {
-    const now = this.#now();
-    const settled = event.type === 'classic-join' && isSettled(group);
-    const stored = toClassicGroup(group, { nameOf: (id) => this.#nameOf(id), now });
-    entry.group = restoreGroup(stored, now);
-    this.#consumer.save(entry, { kind: 'group', group: stored });
-    this.#options.logger.info(
-      { group: group.groupId },
-      'the group speaks the classic protocol again',
-    );
-    if (!settled) this.#classic.step(entry, { type: 'rebalance' });
-    else this.#classic.schedule(entry.group);
   }
 
   #joinFault(groupId: string, { sessionTimeoutMs }: JoinRequest): number {
@@ -512,12 +478,7 @@ export class GroupCoordinator implements Component {
 
   #consumerStepped(entry: Entry, event: ConsumerEvent, newEpoch: boolean): void {
     if (newEpoch) this.#countRebalance('consumer');
-    const group = entry.group as ConsumerGroup;
-    const limits = {
-      policy: this.settings['group.consumer.migration.policy'],
-      maxSize: this.settings['group.max.size'],
-    };
-    if (mayDowngrade(group, limits)) this.#downgrade(entry, group, event);
+    this.#change.maybeDowngrade(entry, event);
     this.#dropIfUnused(entry);
   }
 
@@ -550,33 +511,6 @@ export class GroupCoordinator implements Component {
   #forgetPartitions(partitionIds: readonly number[]): void {
     for (const { offsets } of this.#entries.values())
       for (const partitionId of partitionIds) offsets.delete(partitionId);
-  }
-
-  #scheduleExpiry(): void {
-    const delay = this.settings['offsets.retention.check.interval.ms'];
-    this.#expiryTimer = this.#options.clock.setTimer(delay, () => {
-      for (const entry of [...this.#entries.values()]) void this.#expire(entry);
-      this.#scheduleExpiry();
-    });
-  }
-
-  async #expire(entry: Entry): Promise<void> {
-    const { group, offsets } = entry;
-    const due = expiredOffsets(group, offsets, {
-      now: this.#options.clock.now(),
-      retentionMs: this.settings['offsets.retention.minutes'] * 60_000,
-      topicOf: (partitionId) => this.#nameOf(partitionId)?.[0],
-      isSubscribed: (consumers, topic) => subscribesTo(consumers, topic, this.#topics),
-      isPending: (partitionId) => this.isPending(group.groupId, partitionId),
-    });
-    const error = due.length === 0 ? undefined : await this.#offsets.remove(entry, due);
-    if (error !== undefined) this.#warn(entry, error, 'could not remove expired offsets');
-    if (offsets.size === 0 && this.#isIdle(entry) && !this.#stopped) await this.#end(entry);
-  }
-
-  #isIdle({ group, commits, saving }: Entry): boolean {
-    const pending = group.kind === 'classic' && group.pending.size > 0;
-    return isEmpty(group) && !pending && commits === 0 && saving === undefined;
   }
 
   #warn({ group }: Entry, error: FloeError, message: string): void {

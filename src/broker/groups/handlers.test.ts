@@ -203,6 +203,35 @@ describe('versions', () => {
     });
   });
 
+  test('a position with another staged in a transaction is unstable, for whoever asks', async () => {
+    const topics = [
+      { name: 'orders', topicId: ZERO_UUID, partitions: [committed(0, 4), committed(1, 5)] },
+    ];
+    await commit('staged', topics);
+    const first = broker.directory.byName('orders')!.partitions[0];
+    groups.usePending({
+      hasPendingOffset: (groupId, id) => groupId === 'staged' && id === first,
+    });
+    const ask = { name: 'orders', topicId: ZERO_UUID, partitionIndexes: [0, 1] };
+    const fetch = (requireStable: boolean, asked: object[] | null = [ask]) =>
+      call(9, 9, {
+        requireStable,
+        groups: [{ groupId: 'staged', memberId: null, memberEpoch: -1, topics: asked }],
+      });
+    const unstable = { committedOffset: -1, errorCode: ErrorCode.UNSTABLE_OFFSET_COMMIT };
+    const stable = { committedOffset: 5, errorCode: 0 };
+    const all = [{ topics: [{ partitions: [unstable, stable] }] }];
+    expect(await fetch(true)).toMatchObject({ groups: all });
+    expect(await fetch(true, null)).toMatchObject({ groups: all });
+    expect(await fetch(false)).toMatchObject({
+      groups: [{ topics: [{ partitions: [{ committedOffset: 4, errorCode: 0 }, stable] }] }],
+    });
+    expect(
+      await call(9, 7, { groupId: 'staged', topics: [ask], requireStable: true, groups: [] }),
+    ).toMatchObject({ topics: [{ partitions: [unstable, stable] }] });
+    groups.usePending({ hasPendingOffset: () => false });
+  });
+
   test('deleting offsets', async () => {
     await commit('gone', [{ name: 'orders', topicId: ZERO_UUID, partitions: [committed(0, 1)] }]);
     const topics = [{ name: 'orders', partitions: [{ partitionIndex: 0 }, { partitionIndex: 5 }] }];

@@ -147,11 +147,10 @@ function joinFault(
 /** A classic member must share a protocol with all the other classic ones: they might become a classic group again. */
 function supportsClassic(group: ConsumerGroup, { protocolType, protocols }: ClassicJoin): boolean {
   if (protocolType !== CONSUMER_PROTOCOL) return false;
-  return protocols.some(({ name }) => {
-    for (const { classic } of group.members.values())
-      if (classic !== null && classic.protocols.every((other) => other.name !== name)) return false;
-    return true;
-  });
+  const others = [...group.members.values()].flatMap(({ classic }) => classic ?? []);
+  return protocols.some(({ name }) =>
+    others.every((classic) => classic.protocols.some((protocol) => protocol.name === name)),
+  );
 }
 
 /** True when the subscription changed. */

@@ -316,6 +316,9 @@ async function speakClassic(world: World, client: Client, lost: boolean): Promis
   }
   const generation = joined.answer.generation;
   client.epoch = generation;
+  // Nothing new before it is told what.
+  client.told = client.held;
+  client.full = true;
   const member = world.group.members.get(memberId);
   const synced = await world.ask({
     type: 'classic-sync',
