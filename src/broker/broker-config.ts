@@ -171,7 +171,7 @@ export class BrokerConfig {
     for (const [name, value] of Object.entries(changes)) {
       // Tools take back throttles and the like without knowing whether they are there.
       if (value === null && !isKnown(name)) continue;
-      const [properName, setting] = findDynamic(name);
+      const [properName, setting] = this.#findDynamic(name);
       if (value !== null) parseSetting(name, setting, value);
       proper[properName] = value;
     }
@@ -185,6 +185,22 @@ export class BrokerConfig {
     else this.#own = stored;
     this.#refresh();
     for (const listener of this.#listeners) listener();
+  }
+
+  /** A setting that may change now, with its proper name. @throws FloeError `invalid`. */
+  #findDynamic(name: string): readonly [string, Setting<unknown>] {
+    const base = baseOfListenerSetting(name);
+    if (base !== undefined) return [name, brokerSettings[base] as Setting<unknown>];
+    const found = findSetting(brokerSettings, name);
+    if (found !== undefined && DYNAMIC.has(found[0])) return found;
+    if (found === undefined && this.text(name) === undefined) {
+      const remedy = 'DescribeConfigs of a broker lists the names';
+      throw new FloeError('invalid', `unknown broker config "${name}": ${remedy}`);
+    }
+    throw new FloeError(
+      'invalid',
+      `"${name}" can't change while the broker runs: set it with --set and restart`,
+    );
   }
 
   #refresh(): void {
@@ -235,24 +251,6 @@ export function baseOfListenerSetting(name: string): ListenerSetting | undefined
 
 const isKnown = (name: string) =>
   findSetting(brokerSettings, name) !== undefined || baseOfListenerSetting(name) !== undefined;
-
-/** A setting that may change now, with its proper name. @throws FloeError `invalid`. */
-function findDynamic(name: string): readonly [string, Setting<unknown>] {
-  const base = baseOfListenerSetting(name);
-  if (base !== undefined) return [name, brokerSettings[base] as Setting<unknown>];
-  const found = findSetting(brokerSettings, name);
-  if (found === undefined) {
-    const remedy = 'DescribeConfigs of a broker lists the names';
-    throw new FloeError('invalid', `unknown broker config "${name}": ${remedy}`);
-  }
-  if (!DYNAMIC.has(found[0])) {
-    throw new FloeError(
-      'invalid',
-      `"${name}" can't change while the broker runs: set it with --set and restart`,
-    );
-  }
-  return found;
-}
 
 function format(name: Name, value: unknown): string {
   return (brokerSettings[name] as { format(value: unknown): string }).format(value);

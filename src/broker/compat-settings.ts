@@ -2,7 +2,7 @@
 // Some are the defaults of topic configs; the others steer what Floe doesn't have (segments, replicas, thread pools) and
 // say so. All can be changed while running, as in Kafka. Not for: settings that Floe acts on (settings.ts).
 import { bool, double, int, long, type Settings } from '../base/settings.ts';
-import { hugeLong, LONG_MAX } from './setting-types.ts';
+import { hugeLong, LONG_MAX, optionalLong } from './setting-types.ts';
 
 /** What a setting without effect says of itself. */
 export const noEffect = (what: string) =>
@@ -13,6 +13,8 @@ const FLUSHED = noEffect('every acknowledged batch is flushed already');
 const RECOMPRESSION = noEffect('batches are kept as the producer compressed them');
 const THREADS = noEffect('Floe’s threads are few and fixed');
 const REPLICAS = noEffect('a partition has no replicas');
+const LOGINS = noEffect('brokers log in nowhere');
+const CLEANER = noEffect('compaction sizes its own buffers');
 
 /** Defaults of topic configs that compaction reads. */
 const cleanerSettings = {
@@ -45,6 +47,8 @@ const segmentSettings = {
   'log.roll.jitter.hours': int({ default: 0, min: 0, doc: SEGMENTS }),
   'log.index.size.max.bytes': int({ default: 10_485_760, min: 4, doc: SEGMENTS }),
   'log.index.interval.bytes': int({ default: 4_096, min: 0, doc: SEGMENTS }),
+  'log.roll.ms': optionalLong({ min: 1, doc: SEGMENTS }),
+  'log.roll.jitter.ms': optionalLong({ min: 0, doc: SEGMENTS }),
   'log.segment.delete.delay.ms': long({ default: 60_000, min: 0, doc: SEGMENTS }),
   'log.preallocate': bool({ default: false, doc: SEGMENTS }),
   'log.flush.interval.messages': hugeLong({ default: LONG_MAX, min: 1, doc: FLUSHED }),
@@ -56,7 +60,8 @@ const segmentSettings = {
 
 const machinerySettings = {
   'log.cleaner.threads': int({ default: 1, min: 0, doc: THREADS }),
-  'log.cleaner.backoff.ms': long({ default: 15_000, min: 0, doc: THREADS }),
+  'log.cleaner.io.buffer.size': int({ default: 524_288, min: 0, doc: CLEANER }),
+  'log.cleaner.io.buffer.load.factor': double({ default: 0.9, doc: CLEANER }),
   'num.network.threads': int({ default: 3, min: 1, doc: THREADS }),
   'num.io.threads': int({ default: 8, min: 1, doc: THREADS }),
   'background.threads': int({ default: 10, min: 1, doc: THREADS }),
@@ -72,8 +77,20 @@ const machinerySettings = {
   'unclean.leader.election.enable': bool({ default: false, doc: REPLICAS }),
 } as const satisfies Settings;
 
+/** Of the logins that Kafka's brokers do at one another. */
+const loginSettings = {
+  'sasl.kerberos.min.time.before.relogin': long({ default: 60_000, min: 0, doc: LOGINS }),
+  'sasl.kerberos.ticket.renew.jitter': double({ default: 0.05, doc: LOGINS }),
+  'sasl.kerberos.ticket.renew.window.factor': double({ default: 0.8, doc: LOGINS }),
+  'sasl.login.refresh.buffer.seconds': int({ default: 300, min: 0, max: 3_600, doc: LOGINS }),
+  'sasl.login.refresh.min.period.seconds': int({ default: 60, min: 0, max: 900, doc: LOGINS }),
+  'sasl.login.refresh.window.factor': double({ default: 0.8, min: 0.5, max: 1, doc: LOGINS }),
+  'sasl.login.refresh.window.jitter': double({ default: 0.05, min: 0, max: 0.25, doc: LOGINS }),
+} as const satisfies Settings;
+
 export const compatSettings = {
   ...cleanerSettings,
   ...segmentSettings,
   ...machinerySettings,
+  ...loginSettings,
 } as const satisfies Settings;
