@@ -331,10 +331,11 @@ async function speakClassic(world: World, client: Client, lost: boolean): Promis
   client.told = new Set(synced.answer.assigned);
   // Only now it knows: whoever was away too long holds what is another's until here, as in Kafka.
   client.known = member;
-  // Whoever has to give something up does so at once, and joins again after it.
+  // It does at once what it is told; whoever had to give something up joins again.
   const givesUp = client.held.difference(client.told).size > 0;
-  client.held = client.held.intersection(client.told);
+  client.held = client.told;
   client.full = client.names !== names || givesUp;
+  world.checkHeld();
 }
 
 function subscription(world: World, client: Client): Uint8Array {
