@@ -127,7 +127,7 @@ export const brokerSettings = {
   ...quotaSettings,
   ...telemetrySettings,
   'queued.max.requests': int({
-    default: 500,
+    default: 2_000,
     min: 1,
     doc: 'Requests worked on at a time over all connections, long polls not counted; past it none is read.',
   }),
@@ -137,9 +137,9 @@ export const brokerSettings = {
     doc: 'Bytes of requests received and not yet worked on, over all connections; past it large ones wait.',
   }),
   'connection.max.requests': int({
-    default: 100,
+    default: 1_000,
     min: 1,
-    doc: 'Requests of one connection under way at a time; past it the connection is not read.',
+    doc: 'Requests of one connection under way at a time; past it the connection is not read. A C client sends a request per partition: with fewer than it has partitions they wait for one flush after another.',
   }),
   'connection.max.unsent.bytes': long({
     default: 4 * MIB,
