@@ -6,6 +6,7 @@ import type { Component } from '../base/lifecycle.ts';
 import type { Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
 import {
+  httpListener,
   type ListenerSpec,
   listenersOf,
   openSecurity,
@@ -37,7 +38,8 @@ export interface NodeSecurity extends Component {
 export async function startSecurity(options: NodeSecurityOptions): Promise<NodeSecurity> {
   const { settings, byListener, kafka, clock, logger } = options;
   const listeners = listenersOf({ settings, byListener, fallback: kafka });
-  const security = await openSecurity({ ...options, listeners });
+  const http = httpListener(options, listeners);
+  const security = await openSecurity({ ...options, listeners: [...listeners, http] });
   const everyMs = settings['ssl.reload.interval.ms'];
   const hasTls = [...security.listeners.values()].some(({ tls }) => tls !== undefined);
   let timer: Timer | undefined;

@@ -1,5 +1,7 @@
 // The composition root: the one place where real clock, stores, threads and servers meet. Parts start in the order
 // of their dependencies and stop in reverse, so that what was admitted is flushed after the sockets are closed.
+
+import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type FastifyInstance, fastify } from 'fastify';
@@ -10,7 +12,7 @@ import { createLogger, type LeveledLogger } from '../base/log.ts';
 import { PrometheusMetrics } from '../base/metrics.ts';
 import { systemIds, systemPrng } from '../base/prng.ts';
 import { resolveSettings, type Settings, type Values } from '../base/settings.ts';
-import { type SplitSettings, splitListenerSettings } from '../broker/auth/index.ts';
+import { HTTP_LISTENER, type SplitSettings, splitListenerSettings } from '../broker/auth/index.ts';
 import { GroupCoordinator, groupHandlers } from '../broker/groups/index.ts';
 import {
   type Broker,
@@ -21,7 +23,12 @@ import {
   type TopicConfigs,
 } from '../broker/index.ts';
 import { TransactionCoordinator, transactionHandlers } from '../broker/transactions/index.ts';
-import { createCatalogServer, EmbeddedCatalog, Warehouse } from '../catalog/index.ts';
+import {
+  createCatalogServer,
+  EmbeddedCatalog,
+  type TableIdentifier,
+  Warehouse,
+} from '../catalog/index.ts';
 import {
   registryRoutes,
   registryServerOptions,
@@ -42,6 +49,7 @@ import { probeKey, warehousePrefix } from '../storage/paths.ts';
 import { startTableTopics, type TableTopics } from '../table-topic/index.ts';
 import { formatAddress } from './address.ts';
 import { portError, startHttp } from './http.ts';
+import { HttpAuth, protectFaces } from './http-auth.ts';
 import { operatorApp } from './operator.ts';
 import type { ServeOptions } from './options.ts';
 import { compactedPartitions, retentionPin, retentionPolicy } from './retention.ts';
@@ -57,6 +65,8 @@ export interface Floe {
     readonly catalog: string;
     readonly http: string;
   };
+  /** Of the HTTP faces. */
+  readonly scheme: 'http' | 'https';
   /** Looks at certificate files now. */
   reload(): void;
   /** Stops taking work, flushes, frees everything. */
@@ -126,15 +136,19 @@ async function start(node: Node): Promise<Floe> {
   const broker = await startKafka(node, parts, secured);
   maintain(node, { opened, store, tables, configs: broker.topicConfigs });
 
+  const { security } = secured;
+  const auth = new HttpAuth({ ...node, security });
   const registryApp = fastify(registryServerOptions);
   registryRoutes(registryApp, registry);
   const catalogApp = createCatalogServer({ catalog, s3: s3Access(settings), settings, logger });
   const operator = operatorApp({
     metrics: node.metrics,
     tables,
-    sql: () => startSql(node, { catalog, tables }),
+    sql: () => startSql(node, { catalog, tables, auth }),
     attach: () => ({ catalog: addresses.catalog, s3Endpoint: settings['s3.endpoint'] }),
   });
+  protectFaces(auth, { registry: registryApp, catalog: catalogApp, operator }, tables);
+  const { tls } = security.listeners.get(HTTP_LISTENER)!;
   const faces = [
     ['registry', registryApp],
     ['catalog', catalogApp],
@@ -147,11 +161,12 @@ async function start(node: Node): Promise<Floe> {
     http: '',
   };
   for (const [name, app] of faces) {
-    const server = lifecycle.add(name, await startHttp(`--${name}`, app, options[name]));
+    const server = lifecycle.add(name, await startHttp(`--${name}`, app, options[name], tls));
     Object.assign(addresses, { [name]: server.address });
   }
   logger.info({ ...addresses, storage: store.uri, clusterId: opened.clusterId }, 'ready');
-  return { addresses, reload: () => secured.reload(), stop: () => lifecycle.stop() };
+  const scheme = tls === undefined ? 'http' : 'https';
+  return { addresses, scheme, reload: () => secured.reload(), stop: () => lifecycle.stop() };
 }
 
 interface Parts {
@@ -290,11 +305,14 @@ function s3Access(settings: ServerSettings) {
   };
 }
 
+interface SqlParts {
+  readonly catalog: EmbeddedCatalog;
+  readonly tables: TableTopics;
+  readonly auth: HttpAuth;
+}
+
 /** The server of `/v1/sql`, with DuckDB behind it. */
-async function startSql(
-  node: Node,
-  { catalog, tables }: { readonly catalog: EmbeddedCatalog; readonly tables: TableTopics },
-): Promise<FastifyInstance> {
+async function startSql(node: Node, { catalog, tables, auth }: SqlParts): Promise<FastifyInstance> {
   const { openQueries, sqlRoutes } = await import('../queries/index.ts');
   const { options, settings } = node;
   const service = await openQueries({
@@ -304,7 +322,9 @@ async function startSql(
     tableOfTopic: (topic) => tables.tableOf(topic),
   });
   const app = fastify();
-  sqlRoutes(app, { ...node, service, settings });
+  const mayRead = (request: IncomingMessage, table: TableIdentifier) =>
+    auth.mayRead(request, tables.topicOf(table));
+  sqlRoutes(app, { ...node, service, settings, mayRead });
   app.addHook('onClose', () => service.stop());
   await app.ready();
   return app;

@@ -48,6 +48,8 @@ export interface QueryServiceOptions {
 
 export interface QueryOptions {
   readonly signal?: AbortSignal;
+  /** Which tables the asker may read; the others are neither read nor named. All, if not said. */
+  readonly mayRead?: (table: TableIdentifier) => boolean;
   /** The result is made whole in DuckDB's memory before the first row: quicker to start, for answers sent as one. */
   readonly whole?: boolean;
 }
@@ -91,7 +93,7 @@ export class QueryService {
         `the query is longer than ${settings['sql.max.query.bytes']} bytes (sql.max.query.bytes)`,
       );
     }
-    const run = new Run(text, clock, settings['sql.timeout.ms'], options.signal);
+    const run = new Run(text, clock, settings['sql.timeout.ms'], options);
     try {
       const engine = await (this.#engine ??= this.#open());
       const slot = await engine.acquire(run.signal);
@@ -122,7 +124,7 @@ export class QueryService {
   async #start(run: Run, slot: Slot, whole: boolean): Promise<QueryResult> {
     run.interrupts(slot);
     const statement = await this.#statements.get(slot.connection, run.text);
-    const text = statement.showsTables ? await this.#showTables(slot, statement) : run.text;
+    const text = statement.showsTables ? await this.#showTables(run, slot, statement) : run.text;
     let number = 0;
     for (const reference of statement.tables)
       await this.#prepare(run, slot, { reference, statement, number: number++ });
@@ -143,7 +145,11 @@ export class QueryService {
       const isCte =
         reference.schema === '' && statement.cteNames.has(reference.table.toLowerCase());
       if (isCte) return;
-      throw await this.#unknownTable(run.text, reference);
+      throw await this.#unknownTable(run, reference);
+    }
+    if (!run.mayRead(found)) {
+      const shown = [...found.namespace, found.name].join('.');
+      throw new FloeError('unauthorized', `reading table "${shown}" is not allowed`);
     }
     const table = await this.#options.loadTable(found);
     const schema = currentSchema(table.metadata);
@@ -184,27 +190,28 @@ export class QueryService {
     );
   }
 
-  async #unknownTable(text: string, reference: TableReference): Promise<FloeError> {
+  async #unknownTable(run: Run, reference: TableReference): Promise<FloeError> {
     const shown = [reference.schema, reference.table].filter((part) => part !== '').join('.');
-    const names = await this.#options.tables.names();
+    const names = (await this.#options.tables.names()).filter(run.mayRead);
     const some = names.slice(0, 10).map((table) => [...table.namespace, table.name].join('.'));
     const remedy =
       some.length === 0
         ? 'the catalog has no tables yet'
         : `there are ${some.join(', ')}${names.length > some.length ? ', …' : ''}`;
     return new FloeError('invalid', `table "${shown}" does not exist: ${remedy}`, {
-      details: reference.position === undefined ? {} : positionDetails(text, reference.position),
+      details:
+        reference.position === undefined ? {} : positionDetails(run.text, reference.position),
     });
   }
 
   /** `SHOW TABLES` lists the catalog's tables, not DuckDB's views. */
-  async #showTables(slot: Slot, statement: Statement): Promise<string> {
+  async #showTables(run: Run, slot: Slot, statement: Statement): Promise<string> {
     if (statement.tables.length > 0)
       throw new FloeError(
         'invalid',
         'SHOW TABLES stands alone: it can be no part of another query',
       );
-    const names = await this.#options.tables.names();
+    const names = (await this.#options.tables.names()).filter(run.mayRead);
     const table = `"${slot.database}".main."__floe_tables"`;
     await slot.connection.run(`CREATE OR REPLACE TABLE ${table} (namespace VARCHAR, name VARCHAR)`);
     for (const { namespace, name } of names)
@@ -242,8 +249,13 @@ class Run {
   #timedOut = false;
   #ended = false;
 
-  constructor(text: string, clock: Clock, limitMs: number, signal: AbortSignal | undefined) {
+  /** Which tables the asker may read. */
+  readonly mayRead: (table: TableIdentifier) => boolean;
+
+  constructor(text: string, clock: Clock, limitMs: number, options: QueryOptions) {
+    const { signal, mayRead = () => true } = options;
     this.text = text;
+    this.mayRead = mayRead;
     this.#limitMs = limitMs;
     this.#timer = clock.setTimer(limitMs, () => {
       this.#timedOut = true;

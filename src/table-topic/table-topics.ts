@@ -137,6 +137,17 @@ export class TableTopics implements Component {
       ?.coordinator?.view().identifier;
   }
 
+  /** The topic whose table, or table of dead letters, this is. */
+  topicOf({ namespace, name }: TableIdentifier): string | undefined {
+    const path = namespace.join('\0');
+    for (const { topic, coordinator } of this.#entries.values()) {
+      const table = coordinator?.view().identifier;
+      if (table === undefined || table.namespace.join('\0') !== path) continue;
+      if (table.name === name || `${table.name}_dlq` === name) return topic.name;
+    }
+    return undefined;
+  }
+
   #onChange(change: TopicChange): void {
     if (change.kind === 'deleted') this.#gone(change.topic);
     else this.#changed(change.topic);

@@ -42,6 +42,28 @@ export function splitListenerSettings(given: Given): SplitSettings {
   return { common, byListener };
 }
 
+/** The HTTP faces have security like a listener of this name, which Kafka's can't have. */
+export const HTTP_LISTENER = 'HTTP';
+
+/** By ascending strictness. */
+const STRICTNESS: readonly SecurityProtocol[] = ['PLAINTEXT', 'SSL', 'SASL_PLAINTEXT', 'SASL_SSL'];
+
+/** The security of the HTTP faces: as asked for, or the strictest of what Kafka's listeners have. */
+export function httpListener(
+  { settings, byListener }: Pick<ListenerOptions, 'settings' | 'byListener'>,
+  listeners: readonly ListenerSpec[],
+): ListenerSpec {
+  const asked = settings['http.security.protocol'];
+  const strictest = Math.max(...listeners.map(({ protocol }) => STRICTNESS.indexOf(protocol)));
+  return {
+    name: HTTP_LISTENER,
+    host: '',
+    port: 0,
+    protocol: asked === 'auto' ? STRICTNESS[strictest]! : asked,
+    settings: own(settings, HTTP_LISTENER, byListener.get(HTTP_LISTENER.toLowerCase()) ?? {}),
+  };
+}
+
 export interface ListenerOptions {
   readonly settings: SecuritySettings;
   readonly byListener: SplitSettings['byListener'];
@@ -60,8 +82,11 @@ export function listenersOf({ settings, byListener, fallback }: ListenerOptions)
       'listeners: two have the same name; map further names to protocols',
     );
   }
+  if (names.has(HTTP_LISTENER.toLowerCase())) {
+    throw new FloeError('invalid', 'listeners: the name HTTP stands for the HTTP faces');
+  }
   for (const name of byListener.keys()) {
-    if (!names.has(name)) {
+    if (!names.has(name) && name !== HTTP_LISTENER.toLowerCase()) {
       throw new FloeError('invalid', `listener.name.${name}.…: there is no such listener`);
     }
   }

@@ -11,7 +11,7 @@ import { AclAuthorizer } from './acl-authorizer.ts';
 import { ALLOW_ALL, ANONYMOUS, type Authorizer, type Principal } from './authorizer.ts';
 import type { Mechanism } from './exchange.ts';
 import { type ListenerAuth, usesSasl, usesTls } from './listener-auth.ts';
-import type { ListenerSpec } from './listeners.ts';
+import { HTTP_LISTENER, type ListenerSpec } from './listeners.ts';
 import type { VerifiedToken } from './oauth.ts';
 import { plainMechanism } from './plain.ts';
 import { parseMappingRules } from './principal-mapping.ts';
@@ -150,7 +150,7 @@ function secureListener(
   warnOfClearText(spec, options.logger);
   const nameOf = parseMappingRules(own['ssl.principal.mapping.rules']);
   return {
-    tls: usesTls(protocol) ? new TlsFiles(own, asksForCertificates(spec, settings)) : undefined,
+    tls: usesTls(protocol) ? tlsOf(spec, settings) : undefined,
     auth: {
       name,
       protocol,
@@ -192,6 +192,15 @@ function mechanismOf(
   );
 }
 
+function tlsOf(spec: ListenerSpec, settings: SecuritySettings): TlsFiles {
+  try {
+    return new TlsFiles(spec.settings, asksForCertificates(spec, settings));
+  } catch (caught) {
+    const { code, message } = FloeError.from(caught);
+    throw new FloeError(code, `listener ${spec.name} (${spec.protocol}): ${message}`);
+  }
+}
+
 /** SASL says who the client is already: a certificate is asked for only where this listener's own setting says so. */
 function asksForCertificates(spec: ListenerSpec, settings: SecuritySettings): boolean {
   return (
@@ -201,6 +210,10 @@ function asksForCertificates(spec: ListenerSpec, settings: SecuritySettings): bo
 
 function warnOfClearText({ name, protocol, settings }: ListenerSpec, logger: Logger): void {
   if (protocol !== 'SASL_PLAINTEXT') return;
+  if (name === HTTP_LISTENER) {
+    logger.warn({ protocol }, 'passwords and tokens cross the wire in clear over HTTP');
+    return;
+  }
   const clear = settings['sasl.enabled.mechanisms'].filter((mechanism) => !/SCRAM/.test(mechanism));
   if (clear.length === 0) return;
   logger.warn(

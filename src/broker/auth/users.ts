@@ -2,6 +2,7 @@
 // credentials in memory. An unknown user gets a credential that no password fits, the same every time, so that
 // nobody learns from the server which users there are.
 // Not for: what a user may do (acl-authorizer.ts).
+import { timingSafeEqual } from 'node:crypto';
 import type { Prng } from '../../base/prng.ts';
 import type {
   CredentialName,
@@ -38,6 +39,7 @@ export class Users {
   readonly #prng: Prng;
   readonly #stored = new Map<string, Credentials>();
   readonly #configured = new Map<string, Credentials>();
+  readonly #verified = new WeakMap<ScramCredential, Buffer>();
   /** Of this process: unknown users look the same as long as it runs. */
   readonly #secret: Uint8Array;
 
@@ -67,12 +69,19 @@ export class Users {
     return this.#find(name) ?? this.#nobody(name);
   }
 
-  /** True when there is such a user with this password, whatever mechanism it was set for. */
+  /**
+   * True when there is such a user with this password, whatever mechanism it was set for. A password that was right is
+   * remembered as a digest until it changes, so that HTTP requests don't pay for the rounds of hashing each.
+   */
   async verify(user: string, password: string): Promise<boolean> {
-    const credentials = this.#of(user);
-    const [mechanism] = credentials?.keys() ?? [];
-    const name = { user, mechanism: mechanism ?? 'SCRAM-SHA-256' } as const;
-    return isPassword(this.credential(name), password);
+    const [known] = this.#of(user)?.values() ?? [];
+    const credential = known ?? this.#nobody({ user, mechanism: 'SCRAM-SHA-256' });
+    const digest = hmac('sha256', this.#secret, `password ${password}`);
+    const seen = this.#verified.get(credential);
+    if (seen !== undefined && timingSafeEqual(seen, digest)) return true;
+    const right = await isPassword(credential, password);
+    if (right) this.#verified.set(credential, digest);
+    return right;
   }
 
   /** Users of the store by name, each with its credentials. */

@@ -54,16 +54,21 @@ async function run(flags: ServeFlags): Promise<void> {
   process.on('SIGINT', stop);
 }
 
+interface Readiness {
+  readonly addresses: Floe['addresses'];
+  readonly scheme?: Floe['scheme'];
+}
+
 /** The one line that scripts wait for. */
-export function readyLine({ addresses }: Pick<Floe, 'addresses'>): string {
+export function readyLine({ addresses, scheme = 'http' }: Readiness): string {
   const { kafka, registry, catalog, http } = addresses;
-  return `Floe is ready: kafka ${kafka}, registry http://${registry}, catalog http://${catalog}, http http://${http}`;
+  return `Floe is ready: kafka ${kafka}, registry ${scheme}://${registry}, catalog ${scheme}://${catalog}, http ${scheme}://${http}`;
 }
 
 /** The addresses in a ready line; undefined for any other line. */
 export function parseReadyLine(line: string): Floe['addresses'] | undefined {
   const match =
-    /^Floe is ready: kafka (\S+), registry http:\/\/(\S+), catalog http:\/\/(\S+), http http:\/\/(\S+)$/.exec(
+    /^Floe is ready: kafka (\S+), registry https?:\/\/(\S+), catalog https?:\/\/(\S+), http https?:\/\/(\S+)$/.exec(
       line,
     );
   if (match === null) return undefined;

@@ -2,6 +2,7 @@
 // application/x-ndjson, text/csv, application/vnd.apache.arrow.stream. How values look in JSON: values.ts.
 // Errors: `{"error": {"code", "message", "line"?, "column"?}}`, 400 for the query's faults, 504 past the time limit,
 // 413 past a size limit, 503 when too many wait. A client that goes away ends its query.
+import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
@@ -10,6 +11,7 @@ import { httpRefusal } from '../../base/http-refusal.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import type { Values } from '../../base/settings.ts';
+import type { TableIdentifier } from '../../catalog/catalog.ts';
 import type { QueryService } from '../service.ts';
 import type { querySettings } from '../settings.ts';
 import { chooseWriter, type ResultWriter, writers } from './writers.ts';
@@ -20,6 +22,8 @@ export interface SqlRoutesOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly clock: Clock;
+  /** Whether the sender of a request may read a table; everybody may, if not said. */
+  readonly mayRead?: (request: IncomingMessage, table: TableIdentifier) => boolean;
 }
 
 const STATUS: Readonly<Record<ErrorCode, number>> = {
@@ -87,7 +91,7 @@ function errorBody({ code, message, details }: FloeError) {
 }
 
 async function answer(
-  { service, settings }: SqlRoutesOptions,
+  { service, settings, mayRead }: SqlRoutesOptions,
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
@@ -109,7 +113,11 @@ async function answer(
   reply.raw.once('close', () => {
     if (!reply.raw.writableFinished) gone.abort();
   });
-  const result = await service.query(query, { signal: gone.signal, whole: writer.whole });
+  const result = await service.query(query, {
+    signal: gone.signal,
+    whole: writer.whole,
+    ...(mayRead === undefined ? {} : { mayRead: (table) => mayRead(request.raw, table) }),
+  });
   const bytes = writer.write(result, { maxRows: settings['sql.max.result.rows'] });
   return send(reply, writer, bytes);
 }

@@ -1,0 +1,67 @@
+// What the routes of each HTTP face ask for, in the terms of Kafka's ACLs: a subject named after a topic, a topic's table
+// and its rows are the topic's; what belongs to no topic is the cluster's. docs/security.md shows it as a table.
+import type { FastifyRequest } from 'fastify';
+import type { Operation, ResourceType } from '../broker/auth/index.ts';
+import type { TableIdentifier } from '../catalog/index.ts';
+
+export type Ask = readonly [operation: Operation, type: ResourceType, name?: string];
+
+/** `open`: for everybody; `known`: for everybody who authenticates; else all of what is asked must be allowed. */
+export type HttpRule = 'open' | 'known' | readonly Ask[];
+
+const SEE_ALL: HttpRule = [['describe', 'cluster']];
+const CHANGE_ALL: HttpRule = [['alter', 'cluster']];
+
+type Routed = Pick<FastifyRequest, 'method' | 'params'> & {
+  readonly routeOptions: { readonly url?: string | undefined };
+};
+
+const reads = ({ method }: Routed) => method === 'GET' || method === 'HEAD';
+
+/** The registry: `<topic>-key` and `<topic>-value` are the topic's; schemas by id are for every user, who can't list them. */
+export function registryRule(request: Routed): HttpRule {
+  const url = request.routeOptions.url ?? '';
+  const { subject } = request.params as { readonly subject?: string };
+  if (subject !== undefined) {
+    const lookUp = reads(request) || /^\/compatibility|^\/subjects\/:subject$/.test(url);
+    const removes = request.method === 'DELETE';
+    const topic = /^(.+)-(?:key|value)$/.exec(subject)?.[1];
+    if (topic === undefined) return lookUp && !removes ? SEE_ALL : CHANGE_ALL;
+    if (lookUp && !removes) return [['describe', 'topic', topic]];
+    return [['write', 'topic', topic]];
+  }
+  if (!reads(request)) return CHANGE_ALL;
+  return url === '/subjects' ||
+    url === '/schemas' ||
+    url.endsWith('/subjects') ||
+    url.endsWith('/versions')
+    ? SEE_ALL
+    : 'known';
+}
+
+/** The catalog; `topicOf` tells whose table an identifier names. */
+export function catalogRule(
+  request: Routed,
+  topicOf: (table: TableIdentifier) => string | undefined,
+): HttpRule {
+  const url = (request.routeOptions.url ?? '').replace('/:prefix', '');
+  const { namespace, table } = request.params as { namespace?: string; table?: string };
+  if (table !== undefined && namespace !== undefined) {
+    const topic = topicOf({ namespace: namespace.split('\u001f'), name: table });
+    const report = url.endsWith('/metrics');
+    if (topic === undefined) return reads(request) || report ? SEE_ALL : CHANGE_ALL;
+    if (reads(request) || report) return [['read', 'topic', topic]];
+    return [[request.method === 'DELETE' ? 'delete' : 'alter', 'topic', topic]];
+  }
+  if (!reads(request)) return CHANGE_ALL;
+  return url.endsWith('/tables') || url.endsWith('/views') ? SEE_ALL : 'known';
+}
+
+/** SQL, tables, metrics. Which tables a query may read is asked table by table. */
+export function operatorRule(request: Routed): HttpRule {
+  const url = request.routeOptions.url ?? '';
+  const { name } = request.params as { readonly name?: string };
+  if (url === '/healthz') return 'open';
+  if (name !== undefined) return [[reads(request) ? 'describe' : 'alter', 'topic', name]];
+  return url === '/metrics' || url === '/v1/tables' ? SEE_ALL : 'known';
+}
