@@ -1,5 +1,6 @@
 // Compares what clients were told with what the log holds, once faults have ended: the invariants by name.
 import { entriesOf, openIndex } from '../../src/metadata/packed-index.ts';
+import { auditMarkers } from './transaction-auditor.ts';
 import type { SentBatch, Workload } from './workload.ts';
 import type { World } from './world.ts';
 
@@ -30,13 +31,11 @@ export async function audit(world: World, workload: Workload): Promise<void> {
     checkBatch(batch, found.get(batch.id) ?? [], logStartOffset);
     checkTransaction(batch, workload);
   }
+  auditMarkers(world, workload);
 }
 
 /** L6, L7: what readers of committed records get of a transaction is what its producer was told, and all or nothing. */
-function checkTransaction(
-  { id, transaction, state }: SentBatch,
-  { given, leftOut }: Workload,
-): void {
+function checkTransaction({ id, transaction }: SentBatch, { given, leftOut }: Workload): void {
   if (transaction === undefined) {
     if (leftOut.has(id)) throw new Error(`L7: batch ${id} is left out and of no transaction`);
     return;
@@ -47,7 +46,9 @@ function checkTransaction(
     throw new Error(`L1: batch ${id} was committed and is left out`);
   if (outcome === 'aborted' && given.has(id))
     throw new Error(`L7: batch ${id} was aborted and is given to readers`);
-  if (outcome === 'lost' && state === 'acked') checkWhole(transaction, given.has(id), id);
+  // What has expired, nobody may have read.
+  if (outcome === 'lost' && (given.has(id) || leftOut.has(id)))
+    checkWhole(transaction, given.has(id), id);
 }
 
 const fates = new WeakMap<object, { readonly given: boolean; readonly id: number }>();

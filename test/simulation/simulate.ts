@@ -1,6 +1,7 @@
 // One seeded run: clients act, faults come and go, the node dies now and then; in the end faults stop, everything must
 // come to rest within a bound (L8), and the auditor looks, before and after one more crash (L11).
 import { audit, auditObjects } from './auditor.ts';
+import { RacingProducer } from './racing.ts';
 import { auditTableFiles, auditTables } from './table-auditor.ts';
 import { TransactionalProducer } from './transactional.ts';
 import { Workload } from './workload.ts';
@@ -27,7 +28,11 @@ const REST_MS = 20_000;
 export async function simulate(seed: number, mode: Mode): Promise<Outcome> {
   const world = new World(seed, mode);
   const workload = new Workload(world);
-  const producers = ['a', 'a', 'b'].map((id) => new TransactionalProducer(world, workload, id));
+  const producers = [
+    ...['a', 'a', 'b'].map((id) => new TransactionalProducer(world, workload, id)),
+    new RacingProducer(world, workload, 'verify'),
+    new RacingProducer(world, workload, 'implicit'),
+  ];
   const run = { world, workload, producers };
   let tables = { snapshots: 0, rows: 0 };
   try {
@@ -63,7 +68,7 @@ export async function simulate(seed: number, mode: Mode): Promise<Outcome> {
 interface Run {
   readonly world: World;
   readonly workload: Workload;
-  readonly producers: readonly TransactionalProducer[];
+  readonly producers: readonly (TransactionalProducer | RacingProducer)[];
 }
 
 /** A topic that is a table; a namesake of a deleted one goes on in its table. */

@@ -4,6 +4,7 @@
 
 import type { TransactionAdmission } from '../../src/metadata/transactions.ts';
 import {
+  BATCH_HEADER_BYTES,
   baseOffset,
   batchBytes,
   crcMatches,
@@ -11,9 +12,11 @@ import {
   isTransactional,
   lastOffsetDelta,
   producerId,
+  storedCrc,
 } from '../../src/protocol/record-batch.ts';
 import type { AppendItem, ReadPartitionResult } from '../../src/storage/log/log.ts';
 import { testItem } from '../../src/storage/log/test-items.ts';
+import type { SeenMarker } from './transaction-auditor.ts';
 import type { World } from './world.ts';
 
 /** Where a batch's id stands in its bytes: the first four of the records section. */
@@ -73,6 +76,10 @@ export class Workload {
   readonly batches = new Map<number, SentBatch>();
   /** What readers saw, by partition and offset: it must stay so. */
   readonly seen = new Map<string, number>();
+  /** Ends of transactions that readers met, likewise. */
+  readonly markers = new Map<string, SeenMarker>();
+  /** Last stable offsets by partition: they never go back, restarts included. */
+  readonly #stable = new Map<number, number>();
   /** Batches that readers of committed records were given, and those they were told to leave out (L7). */
   readonly given = new Set<number>();
   readonly leftOut = new Set<number>();
@@ -255,6 +262,7 @@ export class Workload {
   async readFrom(partitionId: number, offset: number, maxBytes: number): Promise<number> {
     const life = this.#world.lives;
     this.pending += 1;
+    this.#checkStable(partitionId);
     const result = await this.#world.node.log.read({
       partitions: [{ partitionId, offset, maxBytes }],
       maxBytes,
@@ -310,11 +318,35 @@ export class Workload {
         // A run may begin with batches that end before what was asked for: of those nothing is said.
         if (offset + lastOffsetDelta(bytes, at) >= run.asked)
           this.#judge(id, run.aborted.has(offset));
-      }
+      } else this.#seeMarker(partitionId, offset, bytes.subarray(at));
       offset += lastOffsetDelta(bytes, at) + 1;
       if (offset > run.end) throw new Error(`L3: partition ${partitionId}: read past the end`);
     }
     return offset;
+  }
+
+  #checkStable(partitionId: number): void {
+    const marks = this.#world.node.log.watermarks(partitionId);
+    if (marks === undefined) return;
+    const { lastStableOffset } = marks;
+    const before = this.#stable.get(partitionId) ?? 0;
+    if (lastStableOffset < before)
+      throw new Error(
+        `L7: partition ${partitionId} was stable to ${before}, now ${lastStableOffset}`,
+      );
+    this.#stable.set(partitionId, lastStableOffset);
+  }
+
+  /** The same bytes at every fetch. */
+  #seeMarker(partitionId: number, offset: number, bytes: Uint8Array): void {
+    const key = `${partitionId}@${offset}`;
+    const crc = storedCrc(bytes);
+    const before = this.markers.get(key);
+    if (before !== undefined && before.crc !== crc)
+      throw new Error(`L1: the marker at ${key} has changed`);
+    // Key of its only record: version i16, type i16, after header, length, attributes, deltas and key length.
+    const committed = bytes[BATCH_HEADER_BYTES + 8] === 1;
+    this.markers.set(key, { producerId: producerId(bytes), committed, crc });
   }
 
   #see(partitionId: number, offset: number, id: number): void {
