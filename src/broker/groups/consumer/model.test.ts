@@ -194,6 +194,8 @@ class World {
   /** K1 where it matters: of those who are members by the coordinator's word, no two work on the same partition. */
   checkHeld(): void {
     const holders = new Map<number, string>();
+    // What is gone nobody can be given any more: whoever works on it hears of it in time.
+    const existing = new Set(this.topics.all());
     for (const client of this.clients) {
       const member = this.group.members.get(client.memberId);
       // A zombie works on until it hears that it is none; its commits are refused.
@@ -201,6 +203,7 @@ class World {
         continue;
       const own = new Set([...member.assigned, ...member.revoking]);
       for (const id of client.held) {
+        if (!existing.has(id)) continue;
         if (holders.has(id))
           throw new Error(`K1: ${client.name} and ${holders.get(id)} work on ${id}`);
         if (!own.has(id))
