@@ -13,12 +13,14 @@ export function testSeeds(mode: Mode): void {
     let lives = 0;
     let acked = 0;
     let rows = 0;
+    let compacted = 0;
     for (let seed = first; seed < first + seeds; seed += 1) {
       try {
         const outcome = await simulate(seed, mode);
         lives += outcome.lives;
         acked += outcome.acked;
         rows += outcome.rows;
+        compacted += outcome.compacted;
       } catch (caught) {
         failures.push((caught as Error).message);
       }
@@ -27,6 +29,7 @@ export function testSeeds(mode: Mode): void {
     expect(lives).toBeGreaterThan(seeds);
     expect(acked).toBeGreaterThan(seeds * 20);
     expect(rows).toBeGreaterThan(seeds * 20);
+    expect(compacted).toBeGreaterThan(seeds * 10);
   }, 1_800_000);
 
   test(`a seed replays identically (${mode})`, async () => {

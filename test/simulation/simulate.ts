@@ -1,6 +1,7 @@
 // One seeded run: clients act, faults come and go, the node dies now and then; in the end faults stop, everything must
 // come to rest within a bound (L8), and the auditor looks, before and after one more crash (L11).
 import { audit, auditObjects } from './auditor.ts';
+import { Changelog } from './changelog.ts';
 import { RacingProducer } from './racing.ts';
 import { auditTableFiles, auditTables } from './table-auditor.ts';
 import { TransactionalProducer } from './transactional.ts';
@@ -18,6 +19,8 @@ export interface Outcome {
   /** Snapshots of ours that tables hold in the end. */
   readonly snapshots: number;
   readonly rows: number;
+  /** Records of the changelog that compaction by key took. */
+  readonly compacted: number;
 }
 
 const STEPS = 120;
@@ -33,22 +36,27 @@ export async function simulate(seed: number, mode: Mode): Promise<Outcome> {
     new RacingProducer(world, workload, 'verify'),
     new RacingProducer(world, workload, 'implicit'),
   ];
-  const run = { world, workload, producers };
+  const changelog = new Changelog(world);
+  const run = { world, workload, producers, changelog };
   let tables = { snapshots: 0, rows: 0 };
   try {
     await world.start();
     await createTopic(run, 'first');
+    await changelog.create();
     for (let step = 0; step < STEPS; step += 1) {
       await oneStep(run, step);
       if (world.violations.length > 0) throw new Error(world.violations[0]);
     }
     await endFaults(run);
     await audit(world, workload);
+    await changelog.audit();
     await auditTables(world, workload);
     await restart(run);
     await audit(world, workload);
+    await changelog.audit();
     await rest(world);
     await audit(world, workload);
+    await changelog.audit();
     await auditObjects(world);
     tables = await auditTables(world, workload);
     await rest(world);
@@ -62,13 +70,16 @@ export async function simulate(seed: number, mode: Mode): Promise<Outcome> {
   const acked = [...workload.batches.values()].filter((batch) => batch.state === 'acked').length;
   const { lives, commits } = world;
   const fingerprint = hash(workload.trace);
-  return { seed, fingerprint, lives, commits, batches: workload.batches.size, acked, ...tables };
+  const { compacted } = changelog;
+  const counts = { batches: workload.batches.size, acked, compacted, ...tables };
+  return { seed, fingerprint, lives, commits, ...counts };
 }
 
 interface Run {
   readonly world: World;
   readonly workload: Workload;
   readonly producers: readonly (TransactionalProducer | RacingProducer)[];
+  readonly changelog: Changelog;
 }
 
 /** A topic that is a table; a namesake of a deleted one goes on in its table. */
@@ -97,6 +108,7 @@ async function oneStep(run: Run, step: number): Promise<void> {
   if (step === 80) await deleteTopic(run).catch(ignoreWhenDead(world));
   if (step === 95) await createTopic(run, 'first').catch(ignoreWhenDead(world));
   for (let n = prng.int(5); n >= 0 && !world.dead; n -= 1) workload.act();
+  if (!world.dead && prng.next() < 0.6) run.changelog.act();
   if (!world.dead) producers[prng.int(producers.length)]!.act();
   if (!world.dead) await actOnTables(world).catch(ignoreWhenDead(world));
   await world.settle(2);
@@ -154,9 +166,10 @@ function setFaults(world: World): void {
 }
 
 /** Crash and restart; a start may itself meet faults, and is tried again until one succeeds. */
-async function restart({ world, workload, producers }: Run): Promise<void> {
+async function restart({ world, workload, producers, changelog }: Run): Promise<void> {
   for (;;) {
     workload.forget();
+    changelog.forget();
     for (const producer of producers) producer.forget();
     try {
       await world.crash();

@@ -62,6 +62,17 @@ const MAINTENANCE = {
   'log.compact.object.bytes': 65_536,
   'log.compact.block.bytes': 4_096,
   'log.compact.fan.in': 3,
+  'log.cleaner.backoff.ms': 100,
+  'log.cleaner.dedupe.buffer.size': 24 * 16,
+};
+/** Compacted by key whenever anything is there to be compacted. */
+const CLEAN_POLICY = {
+  minLagMs: 0,
+  maxLagMs: Infinity,
+  minDirtyRatio: 0,
+  deleteRetentionMs: 500,
+  segmentMs: 100,
+  segmentBytes: 5_000,
 };
 /** Within this, what was just given up is on its way out. */
 const GRACE_MS = 3_000;
@@ -85,6 +96,8 @@ export class World {
   maintenance!: Maintenance;
   lives = 0;
   commits = 0;
+  /** Partitions of topics that are compacted by key. */
+  readonly compacted: number[] = [];
   /** Broken promises noticed where throwing would only look like one more fault. */
   readonly violations: string[] = [];
   readonly #database = openDatabase(':memory:');
@@ -172,7 +185,7 @@ export class World {
       }),
       pin: (partitionId) => this.side.tables.retentionPin(partitionId) ?? Infinity,
       prng: seededPrng(this.lives),
-      compacted: () => [],
+      compacted: () => this.compacted.map((partitionId) => ({ partitionId, policy: CLEAN_POLICY })),
       cleaner: new LocalRangeCleaner(clusterTag(CLUSTER_ID), 1 << 30),
       roll: async () => {
         life.check();
