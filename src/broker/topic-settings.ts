@@ -80,12 +80,12 @@ const cleanupSettings = {
   'delete.retention.ms': long({
     default: 86_400_000,
     min: 0,
-    doc: 'How long tombstones outlive compaction.',
+    doc: 'How long a tombstone stays after it was first compacted (KIP-534), so that consumers that started before see it.',
   }),
   'min.compaction.lag.ms': long({
     default: 0,
     min: 0,
-    doc: 'How long a record stays uncompacted at least.',
+    doc: 'How long a record stays uncompacted at least, by its timestamp.',
   }),
   'max.compaction.lag.ms': hugeLong({
     default: LONG_MAX,
@@ -96,13 +96,21 @@ const cleanupSettings = {
     default: 0.5,
     min: 0,
     max: 1,
-    doc: 'Share of a partition that may be superseded before compaction.',
+    doc: 'Share of a partition’s bytes that may wait uncompacted; past it, compaction is due.',
   }),
 } as const satisfies Settings;
 
 const compatTopicSettings = {
-  'segment.bytes': int({ default: 1_073_741_824, min: 14, doc: SEGMENTS }),
-  'segment.ms': long({ default: 604_800_000, min: 1, doc: SEGMENTS }),
+  'segment.bytes': int({
+    default: 1_073_741_824,
+    min: 14,
+    doc: 'Of a compacted topic: so many bytes of a partition are sealed early, so that they can be compacted. Else without effect.',
+  }),
+  'segment.ms': long({
+    default: 604_800_000,
+    min: 1,
+    doc: 'Of a compacted topic: records that wait longer than this to be sealed are sealed early. Else without effect.',
+  }),
   'segment.jitter.ms': long({ default: 0, min: 0, doc: SEGMENTS }),
   'segment.index.bytes': int({ default: 10_485_760, min: 4, doc: SEGMENTS }),
   'index.interval.bytes': int({ default: 4_096, min: 0, doc: SEGMENTS }),

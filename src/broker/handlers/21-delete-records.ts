@@ -1,6 +1,8 @@
 // DeleteRecords (21), versions 0–2: moves log starts up; −1 means the high watermark. Below the log start nothing
-// happens; above the high watermark OFFSET_OUT_OF_RANGE. The bytes go with the next collection.
+// happens; above the high watermark OFFSET_OUT_OF_RANGE; POLICY_VIOLATION where cleanup.policy is compact alone, as in
+// Kafka. The bytes go with the next collection.
 import { FloeError } from '../../base/error.ts';
+import type { Topic } from '../../metadata/topics.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import {
   type DeleteRecordsReply,
@@ -23,7 +25,7 @@ export const deleteRecordsHandler: Handler<typeof deleteRecordsApi> = {
           partitionIndex,
           offset,
           partitionId: topic?.partitions[partitionIndex],
-          errorCode,
+          errorCode: topic === undefined ? errorCode : policyError(context, topic),
         }),
       );
       return { name, partitions: await Promise.all(moved) };
@@ -35,9 +37,15 @@ export const deleteRecordsHandler: Handler<typeof deleteRecordsApi> = {
 interface Move {
   readonly partitionIndex: number;
   readonly partitionId: number | undefined;
-  /** Why there is no topic. */
+  /** Why there is no topic, or why nothing may be deleted from it; 0 if it may. */
   readonly errorCode: number;
   readonly offset: number;
+}
+
+/** What compaction alone looks after is not cut off at an offset. */
+function policyError({ services }: RequestContext, { config }: Topic): number {
+  const policy = services.topicConfigs.effective(config, 'cleanup.policy').split(',');
+  return policy.includes('delete') ? 0 : ErrorCode.POLICY_VIOLATION;
 }
 
 async function move(
@@ -48,7 +56,7 @@ async function move(
     context.countError(errorCode);
     return { partitionIndex, lowWatermark: -1, errorCode };
   };
-  if (partitionId === undefined) {
+  if (partitionId === undefined || errorCode !== 0) {
     return failed(errorCode || ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
   }
   try {

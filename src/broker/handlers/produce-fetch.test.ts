@@ -422,6 +422,18 @@ describe('DeleteRecords', () => {
     expect(await remove(-1)).toEqual([0, 3]);
     expect(await remove(0, 9)).toEqual([ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1]);
   });
+
+  it('is refused where compaction alone deletes', async () => {
+    const errors = [];
+    for (const policy of ['compact', 'compact,delete']) {
+      const name = await topic({ 'cleanup.policy': policy });
+      await produce(name, batchOf([{ key: 'k', value: 'v' }]));
+      const topics = [{ name, partitions: [{ partitionIndex: 0, offset: 1 }] }];
+      const reply = await client.call(deleteRecordsApi, 1, { topics, timeoutMs: 1_000 });
+      errors.push(reply.topics[0]!.partitions[0]!.errorCode);
+    }
+    expect(errors).toEqual([ErrorCode.POLICY_VIOLATION, 0]);
+  });
 });
 
 describe('InitProducerId', () => {
