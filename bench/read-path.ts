@@ -2,7 +2,7 @@
 // planning, the reader thread's preads into shared blocks, checks, and slices. Beside it the floor: bare preads of the
 // same files into warm memory. Then one partition of 1,000 that were written record by record, before and after
 // compaction. Prints MB/s, MB per CPU second of the whole process, and read calls.
-// Run: node bench/read-path.ts [MiB]
+// Run: node bench/read-path.ts [MiB] [MiB of the second part; 3750 is an hour of 1,000 records of 1 KiB a second]
 import { mkdtempSync, openSync, readdirSync, readSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../src/base/clock.ts';
@@ -22,6 +22,7 @@ import { LocalObjectStore } from '../src/storage/objects/local.ts';
 
 const MIB = 1024 * 1024;
 const megabytes = Number(process.argv[2] ?? 1_024);
+const mixedMegabytes = Number(process.argv[3] ?? megabytes / 2);
 const settings = resolveSettings(
   { ...logSettings, ...readSettings, ...maintenanceSettings },
   // Everything is read from storage, nothing from slabs.
@@ -175,7 +176,7 @@ await inLog(async (opened, store) => {
   const one = partitions.map((partitionId) => testItem({ partitionId, records: 1, bytes: 1_090 }));
   let n = 0;
   // 50 partitions a request, one record each: what an hour at 1,000 records a second leaves.
-  await fill(opened, (megabytes / 2) * MIB, () => one.slice((n = (n + 50) % 1_000), n + 50));
+  await fill(opened, mixedMegabytes * MIB, () => one.slice((n = (n + 50) % 1_000), n + 50));
   const measure = async (name: string) => {
     const { loads } = opened.reader.hotStats;
     const run = await timed(() => catchUp(opened, [partitions[500]!]));

@@ -55,6 +55,7 @@ export class ObjectEntries {
     // A row holds all that is left of its offsets: where it begins at or below `offset`, nothing else has it, even if
     // compaction by key took the record itself.
     let holds = false;
+    this.#openSoon(rows, offset, { wantedBytes, purpose });
     for (const row of rows) {
       if (row.endOffset <= offset) continue;
       if (bytes >= wantedBytes) break;
@@ -68,6 +69,22 @@ export class ObjectEntries {
     // Nothing sealed holds it: flushes that the index cache had no room for come before what is sealed later.
     const open = await this.#fromFlushes(partitionId, offset);
     return open.length > 0 && firstOf(open) <= firstOf(segments) ? open : segments;
+  }
+
+  /** Starts loading all indexes that the rows will want, so that their reads don't wait for one another. */
+  #openSoon(
+    rows: readonly ObjectEntry[],
+    offset: number,
+    { wantedBytes, purpose }: { readonly wantedBytes: number; readonly purpose: ReadPurpose },
+  ): void {
+    let bytes = 0;
+    for (const row of rows) {
+      if (row.endOffset <= offset) continue;
+      if (bytes >= wantedBytes) return;
+      bytes += row.bytes * shareFrom(row, offset);
+      // A failure is met again by whoever awaits it.
+      Promise.resolve(this.index(row, purpose)).catch(() => {});
+    }
   }
 
   /** At once if both rows and indexes are here, else undefined. */
