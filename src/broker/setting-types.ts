@@ -1,6 +1,7 @@
 // Types of settings that only the broker needs: Long.MAX_VALUE, unset numbers, addresses.
-import { isIP } from 'node:net';
+
 import { FloeError } from '../base/error.ts';
+import { isIpAddress } from '../base/ip-address.ts';
 import { list, long, type Setting } from '../base/settings.ts';
 
 /** Kafka's Long.MAX_VALUE, as near as a number gets: means "no limit". */
@@ -57,5 +58,5 @@ export const listenerList = (doc: string) =>
 export const addressCounts = (doc: string) =>
   listOf(doc, 'ADDRESS:COUNT', (item) => {
     const colon = item.lastIndexOf(':');
-    return isIP(item.slice(0, colon)) !== 0 && /^\d+$/.test(item.slice(colon + 1));
+    return isIpAddress(item.slice(0, colon)) && /^\d+$/.test(item.slice(colon + 1));
   });

@@ -1,6 +1,6 @@
 // What may be limited for whom, and how AlterClientQuotas and DescribeClientQuotas name it: pure checks of requests,
 // with the refusals that Kafka 4.3 gives. Not for: enforcement (client-quotas.ts, connection-limits.ts).
-import { isIP } from 'node:net';
+import { isIpAddress } from '../../base/ip-address.ts';
 import type { ClientQuota, QuotaEntity, QuotaEntityType } from '../../metadata/quotas.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 
@@ -65,7 +65,7 @@ export function entityOf(parts: readonly EntityPart[]): QuotaEntity | QuotaFault
   if (!('ip' in entity)) return entity;
   if (parts.length > 1) return invalid('an ip is not combined with user or client-id');
   const { ip } = entity;
-  if (ip != null && isIP(ip) === 0) {
+  if (ip != null && !isIpAddress(ip)) {
     return invalid(`"${ip}" is not an IP address (names are not resolved)`);
   }
   return entity;
