@@ -193,29 +193,38 @@ function transactionFault(
 
 /** Takes an accepted batch's transaction into the partition, where it isn't yet. */
 function join(input: PartitionBatches, draft: PartitionDraft, result: Draft, n: number): void {
-  const { batches, partitionId, nowMs } = input;
+  const { batches, partitionId } = input;
   const producerId = batches.producerIds[n]!;
   const before = transactionOf(input, result, producerId)!;
   if (!before.partitions.has(partitionId)) {
-    const event = {
-      type: 'produce',
-      producerId,
-      producerEpoch: batches.producerEpochs[n]!,
-      partitionId,
-      incarnation: batches.incarnations[n]!,
-      mode: 'implicit',
-    } as const;
-    const { errorCode, next } = step(before.transactionalId, before, event, {
-      nowMs,
-      newProducerId: noProducerId,
-    });
-    assert(errorCode === ErrorCode.NONE && next !== undefined, 'L6: an accepted batch may join');
-    result.transactions.set(producerId, next);
+    const own = result.transactions.get(producerId);
+    // Its set is of our making: a copy for each of a thousand partitions would take longer than all the rest.
+    if (own !== undefined) (own.partitions as Set<number>).add(partitionId);
+    else result.transactions.set(producerId, joined(input, before, n));
   }
   if (draft.open?.has(producerId) === true) return;
   // Offsets ascend, so the newest is the last.
   draft.open = new Map(draft.open).set(producerId, draft.nextOffset);
   result.begun.push({ partitionId, producerId, firstOffset: draft.nextOffset });
+}
+
+function joined(
+  { batches, partitionId, nowMs }: PartitionBatches,
+  before: TransactionState,
+  n: number,
+): TransactionState {
+  const event = {
+    type: 'produce',
+    producerId: batches.producerIds[n]!,
+    producerEpoch: batches.producerEpochs[n]!,
+    partitionId,
+    incarnation: batches.incarnations[n]!,
+    mode: 'implicit',
+  } as const;
+  const context = { nowMs, newProducerId: noProducerId };
+  const { errorCode, next } = step(before.transactionalId, before, event, context);
+  assert(errorCode === ErrorCode.NONE && next !== undefined, 'L6: an accepted batch may join');
+  return next;
 }
 
 const noProducerId = (): never => {
