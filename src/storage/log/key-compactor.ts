@@ -119,6 +119,8 @@ export class KeyCompactor {
   #goneAborts = new Map<number, number[]>();
   #rolledMs = Number.NEGATIVE_INFINITY;
   #dirtiest = 0;
+  #due = 0;
+  #cleanedMs = 0;
 
   constructor(options: KeyCompactorOptions) {
     this.#options = options;
@@ -129,6 +131,16 @@ export class KeyCompactor {
       'floe_log_cleaner_max_dirty_ratio',
       'Largest share of a compacted partition that was never compacted, at the last look.',
       () => this.#dirtiest,
+    );
+    metrics.observeGauge(
+      'floe_log_cleaner_due_partitions',
+      'Compacted partitions that were due at the last look.',
+      () => this.#due,
+    );
+    metrics.observeGauge(
+      'floe_log_cleaner_last_timestamp_seconds',
+      'When a partition was last compacted by key, 0 before the first.',
+      () => this.#cleanedMs / 1_000,
     );
     metrics.observeGauge(
       'floe_log_cleaner_uncleanable_partitions',
@@ -165,6 +177,7 @@ export class KeyCompactor {
   /** One round over all that is due. Yields bytes. */
   async *#work(): AsyncGenerator<number> {
     const due = await this.#dueNow();
+    this.#due = due.length;
     // A row of the new object belongs to one place in its index: partitions ascend.
     due.sort((a, b) => a.partition.partitionId - b.partition.partitionId);
     for (const partition of due) {
@@ -463,7 +476,10 @@ export class KeyCompactor {
         return;
       }
     }
-    for (const cleaning of completed) this.#cleanings!.set(cleaning.partitionId, cleaning);
+    for (const cleaning of completed) {
+      this.#cleanings!.set(cleaning.partitionId, cleaning);
+      this.#cleanedMs = cleaning.cleanedMs;
+    }
   }
 
   async #replace(object: PlacedObject, cleanings: readonly Cleaning[]): Promise<number> {
