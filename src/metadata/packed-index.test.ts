@@ -2,11 +2,15 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
   allocateIndex,
+  copyEntry,
   describeEntries,
   entriesOf,
   findTime,
+  isMarker,
+  markerCount,
   openIndex,
   partitionsIn,
+  setMarker,
 } from './packed-index.ts';
 
 const run = fc.record({
@@ -62,4 +66,41 @@ test('bytes that are no index are refused', () => {
   const foreign = bytes.slice();
   foreign[0] = 9;
   expect(() => openIndex(foreign)).toThrow('version 9');
+});
+
+test('markers are entries without bytes and survive copies; an index without any stays as it was', () => {
+  const marker = {
+    committed: true,
+    producerId: 2 ** 40,
+    producerEpoch: 7,
+    coordinatorEpoch: 3,
+    timestampMs: 1_700_000_000_000,
+  };
+  const index = allocateIndex(3, 2);
+  for (let n = 0; n < 3; n += 1) {
+    index.partitionIds[n] = 5;
+    index.baseOffsets[n] = 10 * n;
+  }
+  index.offsetSpans[0] = 10;
+  index.positions[0] = 64;
+  index.lengths[0] = 100;
+  setMarker(index, 1, marker);
+  setMarker(index, 2, { ...marker, committed: false, producerId: 4 });
+  const stored = new Uint8Array(index.bytes.length + 1);
+  stored.set(index.bytes, 1);
+  const read = openIndex(stored.subarray(1));
+  expect([...read.kinds].map(isMarker)).toEqual([false, true, true]);
+  expect(read.marker(1)).toEqual(marker);
+  expect(() => read.marker(0)).toThrow(/L4/);
+  // Copied in another order, places within the index are new.
+  const copy = allocateIndex(3, markerCount(read));
+  for (const n of [2, 1, 0]) copyEntry(copy, n, read, n);
+  expect(copy.marker(1)).toEqual(marker);
+  expect(copy.marker(2)).toEqual({ ...marker, committed: false, producerId: 4 });
+  expect(describeEntries(copy)[0]).toEqual(describeEntries(read)[0]);
+  expect(() => setMarker(copy, 0, marker)).toThrow(/room/);
+  const plain = allocateIndex(2);
+  expect(plain.bytes.length).toBe(8 + 2 * 44 + 8);
+  expect(markerCount(plain)).toBe(0);
+  expect(() => openIndex(index.bytes.subarray(0, index.bytes.length - 8))).toThrow(/packed index/);
 });

@@ -392,3 +392,82 @@ test('store and model agree on every outcome, restarts and rolled back ends incl
     { seed: 20_261_130, numRuns: 150 },
   );
 });
+
+const offset = (partition: number, value: number) => ({
+  partitionId: partition,
+  offset: value,
+  leaderEpoch: -1,
+  metadata: 'm',
+  commitMs: 5,
+  expireMs: -1,
+});
+
+test('staged offsets go with their commit, over a restart, or not at all', async () => {
+  const run = new Run();
+  await run.start();
+  const other = await run.metadata.topics.create({
+    topicId: '22222222-2222-4222-8222-222222222222',
+    name: 'other',
+    partitionCount: 1,
+    config: {},
+    nowMs: 1,
+  });
+  const [gone] = other.partitions as [number];
+  const stage = (id: Id, groupId: string, offsets: ReturnType<typeof offset>[]) => {
+    const { producerId, producerEpoch } = run.model.states.get(id)!;
+    const by = { producerId, producerEpoch, mode: 'implicit' } as const;
+    return run.apply(id, { type: 'stage-offsets', groupId, offsets, ...by });
+  };
+  await stage('a', 'g', [offset(1, 10), offset(gone, 3)]);
+  await stage('b', 'g', [offset(2, 99)]);
+  expect([...(await run.metadata.transactions.pendingOffsets('g'))].sort()).toEqual([1, 2, gone]);
+  await run.metadata.topics.delete(other.topicId);
+  run.metadata = metadataOn(run.database);
+  const { transactions, groups } = run.metadata;
+  expect([...(await transactions.pendingOffsets('g'))].sort()).toEqual([1, 2]);
+  expect(await transactions.open(run.nowMs + TIMEOUT_MS + 1, 1)).toEqual({
+    count: 2,
+    oldestStartMs: 1_000,
+    pastTimeout: ['a'],
+  });
+  const end = async (transactionalId: Id, committed: boolean) => {
+    const { producerId, producerEpoch } = run.model.states.get(transactionalId)!;
+    const event = { type: 'end', committed, bump: true, producerId, producerEpoch } as const;
+    return (await transactions.apply([{ transactionalId, event }], 2_000))[0]!;
+  };
+  const done = await end('a', true);
+  expect(done).toMatchObject({ errorCode: 0, commitNumber: -1 });
+  expect([...done.applied!.get('g')!.keys()]).toEqual([1]);
+  expect((await end('b', false)).applied!.size).toBe(0);
+  const [group] = await groups.load();
+  expect(group!.offsets).toEqual([offset(1, 10)]);
+  expect(await transactions.pendingOffsets('g')).toEqual([]);
+  // What nobody uses goes, and its producer id with it.
+  expect([...(await transactions.unused(2_000, 10))].sort()).toEqual(['a', 'b']);
+  const expire = { type: 'expire', unusedSinceMs: 2_000 } as const;
+  await transactions.apply([{ transactionalId: 'a', event: expire }], 3_000);
+  expect(await transactions.describe(['a', 'b'])).toMatchObject([undefined, { producerId: 1 }]);
+  expect((await metadataOn(run.database).transactions.load()).length).toBe(1);
+  run.database.close();
+});
+
+test('producers with an open transaction are not forgotten, however long they are idle', async () => {
+  const run = new Run();
+  await run.start();
+  const sent = {
+    id: 'a',
+    partitionId: 1,
+    mode: 'implicit',
+    records: 1,
+    step: 0,
+    stale: 0,
+  } as const;
+  await run.act({ do: 'admit', ...sent });
+  await run.act({ do: 'flush', count: 1 });
+  while (run.metadata.log.checkpoint(10));
+  expect(await run.metadata.producers.expire(1_000_000, 10)).toBe(0);
+  await run.act({ do: 'end', id: 'a', committed: true, bump: false, fails: false });
+  while (run.metadata.log.checkpoint(10));
+  expect(await run.metadata.producers.expire(1_000_000, 10)).toBe(1);
+  run.database.close();
+});
