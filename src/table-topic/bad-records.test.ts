@@ -158,6 +158,29 @@ test('a partition column or transform that doesn’t fit suspends by name; corre
   await expect.poll(async () => (await bench.tables.status('p')).counters.commits).toBe(1);
 });
 
+test('a warehouse without room, or out of reach, suspends with the reason; nothing is lost, nothing left', async () => {
+  const { store } = bench;
+  const put = store.put.bind(store);
+  for (const [name, error] of [
+    ['full', new FloeError('exhausted', 'no space left on the disk: free some')],
+    ['away', new FloeError('unavailable', 'the object store does not answer')],
+  ] as const) {
+    const topic = await bench.topic(name, { 'table.topic.convert.value.type': 'string' });
+    await waitFor(name, 'running');
+    store.put = (key, ...rest) =>
+      key.includes(`/${name}-`) ? Promise.reject(error) : put(key, ...rest);
+    bench.produce(topic, [{ value: 'x' }]);
+    await waitFor(name, 'suspended');
+    expect((await bench.tables.status(name)).reason).toContain(error.message);
+    store.put = put;
+    await expect.poll(async () => (await bench.tables.status(name)).counters.commits).toBe(1);
+    expect((await tableRows(name)).map((row) => row['_kafka_value'])).toEqual(['x']);
+  }
+  const files: string[] = [];
+  for await (const { key } of store.list('')) if (key.endsWith('.parquet')) files.push(key);
+  expect(files).toHaveLength(2);
+});
+
 test('T9: an unreachable catalog for one table, its neighbours commit on', async () => {
   await bench.tables.stop();
   let broken = true;

@@ -84,27 +84,40 @@ async function transact(producer: Producer): Promise<void> {
 
 /** A member of a group, of everything that is written: reader.ts says why not of what is committed. */
 async function consume(): Promise<void> {
-  const consumer: Consumer = kafka.consumer({
-    groupId: `${GROUP_PREFIX}${name}`,
-    sessionTimeout: 10_000,
-    heartbeatInterval: 1_000,
-    maxWaitTimeInMs: 300,
-    readUncommitted: true,
-    retry: { initialRetryTime: 50, maxRetryTime: 1_000, retries: 1_000_000 },
-  });
-  consumer.on(consumer.events.GROUP_JOIN, () => write({ op: 'joined' }));
-  consumer.on(consumer.events.CRASH, ({ payload }) => failed('consumed', payload.error));
-  await consumer.connect();
-  await consumer.subscribe({ topic: TOPIC, fromBeginning: true });
-  await consumer.run({
-    autoCommitInterval: 500,
-    eachBatch: async ({ batch: { partition, messages } }) => {
-      const records = messages.map(({ offset, value }) => [Number(offset), textOf(value)] as const);
-      write({ op: 'polled', partition, records } satisfies Entry);
-    },
-  });
-  while (!stopping) await sleep(100);
-  await consumer.disconnect();
+  while (!stopping) {
+    const consumer: Consumer = kafka.consumer({
+      groupId: `${GROUP_PREFIX}${name}`,
+      sessionTimeout: 10_000,
+      heartbeatInterval: 1_000,
+      maxWaitTimeInMs: 300,
+      readUncommitted: true,
+    });
+    // The client starts over by itself after most errors, and says so; after the others it needs a new consumer.
+    let over = false;
+    consumer.on(consumer.events.GROUP_JOIN, () => write({ op: 'joined' }));
+    consumer.on(consumer.events.CRASH, ({ payload }) => {
+      failed('consumed', payload.error);
+      over = !payload.restart;
+    });
+    try {
+      await consumer.connect();
+      await consumer.subscribe({ topic: TOPIC, fromBeginning: true });
+      await consumer.run({
+        autoCommitInterval: 500,
+        eachBatch: async ({ batch: { partition, messages } }) => {
+          const records = messages.map(
+            ({ offset, value }) => [Number(offset), textOf(value)] as const,
+          );
+          write({ op: 'polled', partition, records } satisfies Entry);
+        },
+      });
+      while (!stopping && !over) await sleep(100);
+    } catch (caught) {
+      failed('consumed', caught);
+      await sleep(200);
+    }
+    await consumer.disconnect().catch((caught) => failed('disconnected', caught));
+  }
 }
 
 /** Everything that is committed, from the start, where it is over every failure. */

@@ -1,6 +1,6 @@
 // What a client of the consistency workload saw, one JSON line an entry, written before the next thing is done: a client
 // that is killed has told everything. Read back whole by the checker.
-import { appendFileSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 
 /** Values are unique texts. `offset`: of the first, −1 while it isn't known. */
 export interface Sent {
@@ -45,8 +45,9 @@ export function recorder(file: string): (entry: Entry) => void {
   return (entry) => appendFileSync(file, `${JSON.stringify(entry)}\n`);
 }
 
-/** A line that was being written when the client was killed is left out. */
+/** A line that was being written when the client was killed is left out; so is one who never got to write. */
 export function readHistory(who: string, file: string): History {
+  if (!existsSync(file)) return { who, entries: [] };
   const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
   return { who, entries: lines.map((line) => JSON.parse(line) as Entry) };
 }

@@ -58,6 +58,8 @@ class Run {
   readonly proxy: SlowProxy | undefined;
   node!: ChildNode;
   readonly #clients = new Map<string, ChildProcess>();
+  /** Each kind once, in any order, before any comes again. */
+  readonly #ahead: string[] = [];
   readonly faults: string[] = [];
   readonly nemeses: Record<string, number> = {};
 
@@ -108,8 +110,15 @@ class Run {
 
   /** One bad thing, and its end. */
   async harm(): Promise<void> {
-    const kinds = ['kill', 'pause', 'client', ...(this.proxy === undefined ? [] : ['slow', 'cut'])];
-    const kind = kinds[this.prng.int(kinds.length)]!;
+    if (this.#ahead.length === 0) {
+      this.#ahead.push(
+        'kill',
+        'pause',
+        'client',
+        ...(this.proxy === undefined ? [] : ['slow', 'cut']),
+      );
+    }
+    const [kind = 'kill'] = this.#ahead.splice(this.prng.int(this.#ahead.length), 1);
     this.nemeses[kind] = (this.nemeses[kind] ?? 0) + 1;
     switch (kind) {
       case 'kill':
