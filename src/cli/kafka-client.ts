@@ -1,6 +1,7 @@
 // An ordinary Kafka client (kafkajs) for the operator commands, with readable errors.
-import kafkajs, { type Admin, type Kafka } from 'kafkajs';
+import kafkajs, { type Admin, type Kafka, type KafkaConfig, type SASLOptions } from 'kafkajs';
 import { FloeError } from '../base/error.ts';
+import { clientAuth } from './client-auth.ts';
 
 export const KAFKA_SERVER = '127.0.0.1:9092';
 
@@ -10,8 +11,18 @@ export function kafkaClient(server: string): Kafka {
     brokers: [server],
     logLevel: kafkajs.logLevel.NOTHING,
     connectionTimeout: 3_000,
+    ...security(),
     retry: { retries: 2, initialRetryTime: 100 },
   });
+}
+
+/** TLS and login as the command was told. */
+function security(): Pick<KafkaConfig, 'ssl' | 'sasl'> {
+  const { tls, login } = clientAuth();
+  if (login === undefined) return { ssl: tls };
+  const { user: username, password } = login;
+  const mechanism = login.mechanism.toLowerCase() as 'plain' | 'scram-sha-256' | 'scram-sha-512';
+  return { ssl: tls, sasl: { mechanism, username, password } as SASLOptions };
 }
 
 /** Runs `work`, translating the client's errors into one sentence that names the server. */
@@ -39,6 +50,10 @@ export function withAdmin<T>(server: string, work: (admin: Admin) => Promise<T>)
 function readable(caught: unknown, server: string): FloeError {
   if (!(caught instanceof kafkajs.KafkaJSError)) return FloeError.from(caught);
   const root = rootCause(caught);
+  if (/certificate/i.test(root.message)) {
+    const why = `${server}: ${root.message} (name its authority with --ca)`;
+    return new FloeError('unauthorized', why, { cause: caught });
+  }
   if (/ECONNREFUSED|Connection (error|timeout)|ENOTFOUND/.test(root.message)) {
     return new FloeError(
       'unavailable',

@@ -4,6 +4,7 @@ import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { FloeError, isFloeError } from '../base/error.ts';
+import { addAuthOptions } from './client-auth.ts';
 
 // Compiled code of the sources and their dependencies is kept: a start then takes a fraction of the time. Threads
 // learn of it by the environment; without it each of them loads its own compiler of TypeScript (25 MB).
@@ -20,6 +21,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   groups: async () => (await import('./commands/groups.ts')).groupsCommand(),
   tables: async () => (await import('./commands/tables.ts')).tablesCommand(),
   sql: async () => (await import('./commands/sql.ts')).sqlCommand(),
+  users: async () => (await import('./commands/users.ts')).usersCommand(),
+  acls: async () => (await import('./commands/acls.ts')).aclsCommand(),
   demo: async () => (await import('./commands/demo.ts')).demoCommand(),
 };
 
@@ -30,6 +33,7 @@ async function main(): Promise<void> {
   const asked = COMMANDS[process.argv[2] ?? ''];
   for (const load of asked === undefined ? Object.values(COMMANDS) : [asked])
     program.addCommand(await load());
+  addAuthOptions(program);
   await program.parseAsync();
 }
 

@@ -1,17 +1,19 @@
 // One connection that speaks Kafka's protocol with our own definitions: for operator commands, which must show the
 // broker's own words (ordinary clients drop error messages). Not for: data; `produce` and `consume` use a real client.
-import { connect, type Socket } from 'node:net';
+import { connect, isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { FloeError } from '../base/error.ts';
+import { systemPrng } from '../base/prng.ts';
 import {
   type AnyApi,
   decodeResponse,
   type Encodable,
   encodeRequest,
   FrameDecoder,
-  kafkaError,
   type ResponseOf,
 } from '../protocol/index.ts';
 import { parseAddress } from './address.ts';
+import { certificateFault, clientAuth } from './client-auth.ts';
 
 const CONNECT_LIMIT_MS = 5_000;
 const ANSWER_LIMIT_MS = 60_000;
@@ -38,21 +40,15 @@ export async function withWire<T>(
 ): Promise<T> {
   const client = await openWire(server);
   try {
+    const { login } = clientAuth();
+    if (login !== undefined) {
+      const { authenticate } = await import('./sasl-client.ts');
+      await authenticate(client, login, systemPrng);
+    }
     return await work(client);
   } finally {
     client.close();
   }
-}
-
-/** Throws the broker's error, its own message first, unless the code is 0. */
-export function throwKafkaError(
-  subject: string,
-  errorCode: number,
-  errorMessage?: string | null,
-): void {
-  if (errorCode === 0) return;
-  const { name, description } = kafkaError(errorCode);
-  throw new FloeError('invalid', `${subject}: ${errorMessage ?? description} (${name})`);
 }
 
 async function openWire(server: string): Promise<WireClient> {
@@ -94,9 +90,17 @@ async function openWire(server: string): Promise<WireClient> {
 function open(server: string): Promise<Socket> {
   const { host, port } = parseAddress('--server', server);
   return new Promise((resolve, reject) => {
-    const socket = connect({ host, port, noDelay: true });
+    const socket = clientAuth().tls
+      ? connectTls({ host, port, ...(isIP(host) === 0 ? { servername: host } : {}) })
+      : connect({ host, port, noDelay: true });
+    const connected = clientAuth().tls ? 'secureConnect' : 'connect';
     const failed = (cause?: unknown) => {
       socket.destroy();
+      const certificate = certificateFault(cause);
+      if (certificate !== undefined) {
+        reject(new FloeError('unauthorized', `${server}: ${certificate}`, { cause }));
+        return;
+      }
       reject(
         new FloeError(
           'unavailable',
@@ -107,7 +111,7 @@ function open(server: string): Promise<Socket> {
     };
     socket.setTimeout(CONNECT_LIMIT_MS, failed);
     socket.once('error', failed);
-    socket.once('connect', () => {
+    socket.once(connected, () => {
       socket.off('error', failed);
       socket.setTimeout(0);
       resolve(socket);

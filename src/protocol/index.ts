@@ -1,4 +1,12 @@
 // The Kafka wire, sans I/O: bytes in, values out. Imported by everything that speaks Kafka.
+
+export {
+  ACL_OPERATION,
+  ACL_PATTERN,
+  ACL_PERMISSION,
+  ACL_RESOURCE,
+  CLUSTER_NAME,
+} from './acls.ts';
 export {
   type AnyApi,
   type Api,

@@ -12,6 +12,7 @@ export {
   splitListenerSettings,
 } from './listeners.ts';
 export { subjectName } from './principal-mapping.ts';
+export { MIN_ITERATIONS, SCRAM, SCRAM_MECHANISMS, saltPassword } from './scram-keys.ts';
 export {
   openSecurity,
   type SecureListener,

@@ -10,8 +10,9 @@ import {
   ZERO_UUID,
 } from '../../protocol/index.ts';
 import { KAFKA_SERVER } from '../kafka-client.ts';
+import { throwKafkaError } from '../kafka-error.ts';
 import { textTable } from '../text-table.ts';
-import { throwKafkaError, type WireClient, withWire } from '../wire-client.ts';
+import { type WireClient, withWire } from '../wire-client.ts';
 
 interface ServerOption {
   readonly server: string;
