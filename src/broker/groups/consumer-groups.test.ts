@@ -285,6 +285,11 @@ describe('time', () => {
     await beat('b', 0);
     const asked = await beat('a', 2, { instanceId: 'i' });
     await beat('a', 2, { instanceId: 'i', owned: asked.assigned });
+    // Its answer was lost: it is told again. Another one is not.
+    expect(await beat('a', 0, { instanceId: 'i' })).toMatchObject({ errorCode: 0, memberEpoch: 3 });
+    expect(await beat('x', 0, { instanceId: 'i' })).toMatchObject({
+      errorCode: ErrorCode.UNRELEASED_INSTANCE_ID,
+    });
     await leave('a', false, 'i');
     expect(await beat('b', 3)).toMatchObject({ memberEpoch: 3 });
     const back = await beat('a2', 0, { instanceId: 'i' });
