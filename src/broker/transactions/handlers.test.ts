@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import { silentLogger } from '../../base/log.ts';
 import { noMetrics } from '../../base/metrics.ts';
+import { seededPrng } from '../../base/prng.ts';
 import { resolveSettings } from '../../base/settings.ts';
 import type { StoredOffset } from '../../metadata/groups.ts';
 import { openSqliteMetadata } from '../../metadata/sqlite/index.ts';
@@ -19,6 +20,7 @@ import { txnOffsetCommitApi } from '../../protocol/messages/28-txn-offset-commit
 import { describeProducersApi } from '../../protocol/messages/61-describe-producers.ts';
 import { describeTransactionsApi } from '../../protocol/messages/65-describe-transactions.ts';
 import { listTransactionsApi } from '../../protocol/messages/66-list-transactions.ts';
+import { type Authorizer, openSecurity, securitySettings } from '../auth/index.ts';
 import { startTestBroker, type TestBroker } from '../testing/harness.ts';
 import { RawClient } from '../testing/raw-client.ts';
 import { batchOf, produceRequest } from '../testing/requests.ts';
@@ -34,6 +36,19 @@ const groups: TransactionalGroups = {
     applied.push([groupId, [...offsets.values()].map(({ offset }: StoredOffset) => offset)]),
 };
 
+/** What nobody may do, as `operation type`. */
+const forbidden = new Set<string>();
+const authorizer: Authorizer = {
+  enabled: true,
+  // Answers aren't kept: every question is another version.
+  get version() {
+    return ++asked;
+  },
+  allows: (_who, operation, type) => !forbidden.has(`${operation} ${type}`),
+  allowsAny: (_who, operation, type) => !forbidden.has(`${operation} ${type}`),
+  acls: undefined,
+};
+let asked = 0;
 let broker: TestBroker;
 let coordinator: TransactionCoordinator;
 let client: RawClient;
@@ -50,10 +65,20 @@ beforeAll(async () => {
     logger: silentLogger,
     metrics: noMetrics,
   });
+  const settings = resolveSettings(securitySettings, {});
+  const security = await openSecurity({
+    settings,
+    listeners: [{ name: 'PLAINTEXT', host: '127.0.0.1', port: 0, protocol: 'PLAINTEXT', settings }],
+    metadata: metadata.security,
+    clock: systemClock,
+    prng: seededPrng(1),
+    logger: silentLogger,
+  });
   broker = await startTestBroker({
     metadata,
     directory,
     transactions: coordinator,
+    security: { ...security, authorizer },
     handlers: () => transactionHandlers(coordinator),
   });
   const topicId = '22222222-2222-4222-8222-222222222222';
@@ -418,5 +443,71 @@ describe('what operators ask', () => {
     });
     expect(await abort()).toBe(0);
     expect((await end(by, true)).errorCode).toBe(ErrorCode.PRODUCER_FENCED);
+  });
+});
+
+describe('who may not', () => {
+  const without = async <T>(what: string, call: () => Promise<T>): Promise<T> => {
+    forbidden.add(what);
+    try {
+      return await call();
+    } finally {
+      forbidden.clear();
+    }
+  };
+  const transactional = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+
+  it('write to the transactional id is refused everywhere', async () => {
+    const by = await init();
+    await without('write transactionalId', async () => {
+      expect((await init(by)).errorCode).toBe(transactional);
+      expect(await add(by, [['orders', [0]]])).toEqual([transactional]);
+      expect(await addOffsets(by)).toBe(transactional);
+      expect(await commitOffset(by, 5)).toBe(transactional);
+      expect((await end(by, true)).errorCode).toBe(transactional);
+    });
+    expect(await describeOne(by.transactionalId)).toMatchObject({
+      transactionState: 'Empty',
+      producerEpoch: 0,
+    });
+  });
+
+  it('read the group, or the topic, stages nothing', async () => {
+    const by = await init();
+    const group = ErrorCode.GROUP_AUTHORIZATION_FAILED;
+    const topic = ErrorCode.TOPIC_AUTHORIZATION_FAILED;
+    expect(await without('read group', () => addOffsets(by))).toBe(group);
+    expect(await without('read group', () => commitOffset(by, 5))).toBe(group);
+    expect(await without('read topic', () => commitOffset(by, 5))).toBe(topic);
+    expect(await without('write topic', () => add(by, [['orders', [0, 1]]]))).toEqual([
+      topic,
+      topic,
+    ]);
+    expect((await describeOne(by.transactionalId)).transactionState).toBe('Empty');
+  });
+
+  it('describe sees nothing', async () => {
+    const by = await init();
+    await add(by, [['orders', [0]]]);
+    const hidden = await without('describe transactionalId', () => describeOne(by.transactionalId));
+    expect(hidden).toMatchObject({ errorCode: transactional, producerId: 0, topics: [] });
+    const topicless = await without('describe topic', () => describeOne(by.transactionalId));
+    expect(topicless).toMatchObject({ errorCode: 0, topics: [] });
+    const request = { stateFilters: [], producerIdFilters: [] };
+    const list = () => client.call(listTransactionsApi, 2, request);
+    expect((await without('describe transactionalId', list)).transactionStates).toEqual([]);
+    const asked = { topics: [{ name: 'orders', partitionIndexes: [0] }] };
+    const producers = () => client.call(describeProducersApi, 0, asked);
+    const { topics } = await without('read topic', producers);
+    expect(topics[0]!.partitions[0]!.errorCode).toBe(ErrorCode.TOPIC_AUTHORIZATION_FAILED);
+  });
+
+  it('be an idempotent producer: neither idempotent writes nor any topic', async () => {
+    forbidden.add('idempotentWrite cluster');
+    const init = () =>
+      client.call(initProducerIdApi, 4, { transactionalId: null, transactionTimeoutMs: 0 });
+    const { errorCode } = await without('write topic', init);
+    expect(errorCode).toBe(ErrorCode.CLUSTER_AUTHORIZATION_FAILED);
+    expect((await without('idempotentWrite cluster', init)).errorCode).toBe(0);
   });
 });
