@@ -134,6 +134,8 @@ export class BatchCleaner {
     cursor.open(place.bytes, place.at, { baseOffset, maxDecompressedBytes });
     const hasHorizon = (header.attributes & Attribute.DELETE_HORIZON) !== 0;
     const tombstonesGo = hasHorizon && header.baseTimestamp <= nowMs;
+    // The time of a tombstone begins when what it deletes goes: not while the map ends before it (KIP-534).
+    const covered = baseOffset + header.lastOffsetDelta < mapEnd;
     let end = cursor.bytes === place.bytes ? place.at + BATCH_HEADER_BYTES : 0;
     let records = 0;
     let bytes = 0;
@@ -148,7 +150,7 @@ export class BatchCleaner {
         if (offset < keys.get(cursor.bytes, cursor.keyStart, cursor.keyLength)) continue;
         if (cursor.valueLength < 0 && tombstonesGo) continue;
       }
-      if (cursor.valueLength < 0) tombstoneBytes += end - start;
+      if (cursor.valueLength < 0 && covered) tombstoneBytes += end - start;
       this.#starts[records] = start;
       this.#ends[records] = end;
       this.#deltas[records] = cursor.timestampDelta;

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { FloeError } from '../../base/error.ts';
 import { silentLogger } from '../../base/log.ts';
 import { noMetrics } from '../../base/metrics.ts';
 import { seededPrng } from '../../base/prng.ts';
@@ -196,6 +197,67 @@ test('the end of a log can be read on from even when nothing of it stays', async
   expect(batch).toMatchObject({ baseOffset: 0, endOffset: 1 });
   await log.append([{ partitionId: partition, records: [{ key: 'b', value: '1', timestamp: 2 }] }]);
   expect(plain(await records(partition))).toEqual([[1, 'b', '1']]);
+});
+
+test('the time of a tombstone begins with the round that knows it', async () => {
+  const [partition] = (await log.createTopic(1)) as [number];
+  const append = (key: string, value: string | null, timestamp: number) =>
+    log.append([{ partitionId: partition, records: [{ key, value, timestamp }] }]);
+  await append('a', 'old', 1);
+  await append('b', '1', 2);
+  await append('a', null, 3);
+  await append('c', '1', 4);
+  await log.seal();
+  await log.clock.advance(60_000);
+  // Its row is rewritten, but somebody still has to read from 2 on as it is.
+  await untilDone(keyCompactor([partition], { pin: () => 2 }));
+  await log.clock.advance(policy.deleteRetentionMs);
+  // Only now does the old value go: who has read it shall find the tombstone.
+  await untilDone(keyCompactor([partition]));
+  expect(plain(await records(partition))).toEqual([
+    [1, 'b', '1'],
+    [2, 'a', null],
+    [3, 'c', '1'],
+  ]);
+  await log.clock.advance(policy.deleteRetentionMs);
+  await untilDone(keyCompactor([partition]));
+  expect((await records(partition)).map(({ key }) => key)).toEqual(['b', 'c']);
+});
+
+test('what changed under its compaction is compacted again, before any tombstone of it goes', async () => {
+  const [partition] = (await log.createTopic(1)) as [number];
+  const fill = (n: number) => ({ key: `fill${n}`, value: 'v'.repeat(3_000), timestamp: n });
+  await log.append([
+    { partitionId: partition, records: [{ key: 'a', value: 'old', timestamp: 1 }, fill(1)] },
+  ]);
+  await log.seal();
+  await log.append([
+    { partitionId: partition, records: [{ key: 'a', value: null, timestamp: 2 }, fill(2)] },
+  ]);
+  await log.seal();
+  await log.clock.advance(60_000);
+  let conflicts = 1;
+  const objects = log.metadata.objects;
+  const metadata = {
+    log: log.metadata.log,
+    objects: {
+      cleanings: () => objects.cleanings(),
+      noteCleaned: (cleanings: Parameters<typeof objects.noteCleaned>[0]) =>
+        objects.noteCleaned(cleanings),
+      replace: async (request: Parameters<typeof objects.replace>[0]) => {
+        if (conflicts-- > 0) throw new FloeError('conflict', 'merged meanwhile');
+        return objects.replace(request);
+      },
+    },
+  };
+  // An object a row, so that only the first of the two swaps fails.
+  const subject = keyCompactor([partition], { metadata, objectBytes: 1 });
+  for (let rounds = 0; rounds < 3; rounds += 1) {
+    await untilDone(subject);
+    await log.clock.advance(policy.deleteRetentionMs);
+  }
+  const left = (await records(partition)).map(({ key }) => key);
+  expect(left).toEqual(['fill1', 'fill2']);
 });
 
 /** What was written, by offset, against what is left: the rules, whatever happened meanwhile. */

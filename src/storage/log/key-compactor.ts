@@ -151,6 +151,7 @@ export class KeyCompactor {
 
   /**
    * Does the next piece of work. @returns bytes read or written, 0 when nothing is due.
+   * What changed under it ends the round, too: the next looks afresh.
    * @throws FloeError; the round ends, and after `corrupt` and `not-found` its partition is left alone.
    */
   async step(): Promise<number> {
@@ -160,7 +161,8 @@ export class KeyCompactor {
       if (done !== true) return value;
     } catch (caught) {
       await this.#giveUp();
-      throw caught;
+      // A later swap must not happen without the one before it: a tombstone would go and leave what it deletes.
+      if (!isFloeError(caught, 'conflict')) throw caught;
     }
     this.#round = undefined;
     return 0;
@@ -230,7 +232,6 @@ export class KeyCompactor {
       if (look === undefined) continue;
       const verdict = judge(look);
       roll ||= verdict.roll;
-      this.#dirtiest = Math.max(this.#dirtiest, verdict.dirtyRatio);
       const end = Math.min(look.cleanableEnd, sealedEnd(look));
       if (verdict.clean) due.push({ partition, policy, cleanEnd: look.cleanEnd, end });
     }
@@ -260,6 +261,10 @@ export class KeyCompactor {
     const expired = cleaning !== undefined && nowMs >= cleaning.horizonMs;
     const expiredBytes = expired ? cleaning.tombstoneBytes : 0;
     if (cleanEnd >= highWatermark && expiredBytes === 0) return undefined;
+    // Sizes are in memory, rows are not: most partitions are found at rest without asking for them.
+    const share = (sizeBytes - (cleaning?.cleanBytes ?? 0) + expiredBytes) / Math.max(1, sizeBytes);
+    this.#dirtiest = Math.max(this.#dirtiest, Math.min(1, share));
+    if (share <= policy.minDirtyRatio && policy.maxLagMs === Infinity) return undefined;
     const rows = await this.#rows(partitionId);
     const sealed = sealedEnd({ rows, logStart });
     return {
@@ -450,7 +455,10 @@ export class KeyCompactor {
     return new PlacedObject({ blockBytes: this.#options.blockBytes, clusterTag: this.#tag });
   }
 
-  /** Writes the object under way and swaps its rows in, with what it completes. */
+  /**
+   * Writes the object under way and swaps its rows in, with what it completes.
+   * @throws FloeError `conflict` when a source changed meanwhile: the object is an orphan.
+   */
   async *#swap(): AsyncGenerator<number> {
     const object = this.#object;
     const completed = this.#completed;
@@ -468,13 +476,7 @@ export class KeyCompactor {
     if (object.groups.length === 0) {
       if (completed.length > 0) await objects.noteCleaned(completed);
     } else {
-      try {
-        yield await this.#replace(object, completed);
-      } catch (caught) {
-        // A source changed meanwhile: the object is an orphan, its partitions are looked at afresh.
-        if (!isFloeError(caught, 'conflict')) throw caught;
-        return;
-      }
+      yield await this.#replace(object, completed);
     }
     for (const cleaning of completed) {
       this.#cleanings!.set(cleaning.partitionId, cleaning);
