@@ -145,6 +145,28 @@ describe('offsets', () => {
     expect(groups.applied).toEqual([['g', [70]]]);
   });
 
+  it('are pending from the moment the group has agreed, and while nobody knows', async () => {
+    const producer = await started();
+    // The store is at work already: what is staged has to wait its turn, in which the group may rebalance.
+    const busy = coordinator.addPartitions('a', producer, [1]);
+    await Promise.resolve();
+    const staged = { groupId: 'g', offsets: [row(5, 70)], mode: 'implicit' } as const;
+    const staging = coordinator.stageOffsets('a', producer, staged);
+    expect(coordinator.hasPendingOffset('g', 5)).toBe(true);
+    expect(coordinator.hasPendingOffset('g', 6)).toBe(false);
+    await Promise.all([busy, staging]);
+    await coordinator.end('a', producer, { committed: true, bump: true });
+    expect(coordinator.hasPendingOffset('g', 5)).toBe(false);
+    const next = { ...producer, producerEpoch: 1 };
+    store.failNext = 'after';
+    await coordinator.stageOffsets('a', next, staged);
+    expect(coordinator.hasPendingOffset('g', 5)).toBe(true);
+    await coordinator.end('a', next, { committed: false, bump: true });
+    expect(coordinator.hasPendingOffset('g', 5)).toBe(false);
+    await coordinator.stageOffsets('a', next, staged);
+    expect(coordinator.hasPendingOffset('g', 5)).toBe(false);
+  });
+
   it('of an aborted transaction reach nobody', async () => {
     const producer = await started();
     const staged = { groupId: 'g', offsets: [row(5, 70)], mode: 'implicit' } as const;

@@ -129,7 +129,10 @@ export class TransactionCoordinator implements Component, PendingOffsets {
   ): Promise<number> {
     if (!this.#mayAddGroup(transactionalId, staged.groupId)) return ErrorCode.INVALID_REQUEST;
     const event = { type: 'stage-offsets', ...identityOf(producer), ...staged } as const;
+    const partitionIds = staged.offsets.map(({ partitionId }) => partitionId);
+    const staging = this.#mirror.staging(transactionalId, staged.groupId, partitionIds);
     const code = codeOf(await this.#step(transactionalId, event));
+    this.#mirror.staged(transactionalId, staging);
     // Group commits know no PRODUCER_FENCED: a fenced batch's code stands for it, as in Kafka.
     return code === ErrorCode.PRODUCER_FENCED ? ErrorCode.INVALID_PRODUCER_EPOCH : code;
   }

@@ -7,10 +7,20 @@ import type { StagedOffsets, TransactionState } from '../../metadata/transaction
 const NO_PARTITIONS: ReadonlySet<number> = new Set();
 const NO_OFFSETS: StagedOffsets = new Map();
 
+/** Offsets of a group on their way. */
+interface Staging {
+  readonly groupId: string;
+  readonly partitionIds: ReadonlySet<number>;
+  /** The store's answer to them was lost. */
+  lost: boolean;
+}
+
 export class TransactionMirror {
   readonly #states = new Map<string, TransactionState>();
   /** Ids with offsets staged, by group. */
   readonly #byGroup = new Map<string, Set<string>>();
+  /** Offsets on their way into the store, or perhaps in it, by id. */
+  readonly #staging = new Map<string, Set<Staging>>();
   /** Ids of which nobody knows whether their latest change was stored. */
   readonly #unsure = new Set<string>();
 
@@ -39,6 +49,8 @@ export class TransactionMirror {
   /** Takes over what the store has answered. */
   keep(transactionalId: string, state: TransactionState | undefined): void {
     this.#unsure.delete(transactionalId);
+    for (const staging of this.#staging.get(transactionalId) ?? [])
+      if (staging.lost) this.staged(transactionalId, staging);
     this.#forgetOffsets(transactionalId);
     if (state === undefined || state.status === 'Dead') {
       this.#states.delete(transactionalId);
@@ -60,8 +72,32 @@ export class TransactionMirror {
     this.#unsure.add(transactionalId);
   }
 
-  /** True when an open transaction has an offset of the group staged for the partition. */
+  /** Offsets are about to be staged: pending from now on, since their group may rebalance before they are stored. */
+  staging(transactionalId: string, groupId: string, partitionIds: readonly number[]): Staging {
+    const staging = { groupId, partitionIds: new Set(partitionIds), lost: false };
+    const others = this.#staging.get(transactionalId);
+    if (others === undefined) this.#staging.set(transactionalId, new Set([staging]));
+    else others.add(staging);
+    return staging;
+  }
+
+  /** The store has answered; without an answer (`isUnsure`) they are pending until it says what is. */
+  staged(transactionalId: string, staging: Staging): void {
+    if (this.isUnsure(transactionalId)) {
+      staging.lost = true;
+      return;
+    }
+    const others = this.#staging.get(transactionalId);
+    others?.delete(staging);
+    if (others?.size === 0) this.#staging.delete(transactionalId);
+  }
+
+  /** True when an open transaction has an offset of the group staged for the partition, or is about to. */
   hasPendingOffset(groupId: string, partitionId: number): boolean {
+    for (const underWay of this.#staging.values()) {
+      for (const staging of underWay)
+        if (staging.groupId === groupId && staging.partitionIds.has(partitionId)) return true;
+    }
     for (const id of this.#byGroup.get(groupId) ?? []) {
       if (this.#states.get(id)?.offsets.get(groupId)?.has(partitionId) === true) return true;
     }
