@@ -2,10 +2,11 @@
 // The rivals, the C clients and the load scripts come from a folder of peers (PEERS=…, see HACKING.md); without it
 // there is nothing to compare with. Not for: absolute numbers; machines are noisy, ratios within a run move less.
 import { spawnSync } from 'node:child_process';
+
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { peersFolder, startFloe, startKafka } from './peers.ts';
+import { type Broker, peersFolder, python, startFloe, startKafka } from './peers.ts';
 import { type Row, report } from './report.ts';
 import { type Format, measureTable } from './table.ts';
 
@@ -13,6 +14,7 @@ const HELP = `npm run bench -- [--suites LIST] [--brokers LIST] [--rounds 3] [--
                  [--set KEY=VALUE]… (settings of Floe)
 
   brokers   cproduce, cconsume (C client), latency, many (1,000 partitions), idle, jproduce, jconsume (JVM client)
+            transactions, rebalance, crowd (5,000 connections, 1,000 groups)
             --brokers floe,kafka,kafka-fsync   --rates 1000,20000   --seconds 20 (of latency)
   table     topic to Iceberg table
             --writers floe,connect,pyiceberg   --formats avro,json   --bursts 2
@@ -45,6 +47,9 @@ const FIGURES = [
   'e2e_p99',
   'broker_cpu_pct',
   'cpu_pct',
+  'tx_s',
+  'join_s',
+  'grow_s',
   'rows_per_cpu_s',
   'after_last_ack_s',
   'rss_mb',
@@ -53,16 +58,23 @@ const FIGURES = [
 /** More arguments of `floe serve`. */
 const settings = args.set.flatMap((assignment) => ['--set', assignment]);
 
-/** Runs suites of the peers' load script against one broker; it appends its rows to the file of results. */
+/** Suites of bench/clients.py; the others of brokers are the peers'. */
+const OF_CLIENTS = ['transactions', 'rebalance', 'crowd'];
+
+/** Runs suites against one broker and appends their rows to the file of results. */
 async function measureBroker(name: string, suites: readonly string[]): Promise<void> {
   const target = name === 'floe' ? await startFloe(settings) : startKafka(name === 'kafka-fsync');
   try {
+    for (const suite of suites.filter((one) => OF_CLIENTS.includes(one)))
+      runClients(suite, name, target);
+    const others = suites.filter((one) => !OF_CLIENTS.includes(one));
+    if (others.length === 0) return;
     const flags = {
       name,
       bootstrap: target.bootstrap,
       pid: String(target.pid),
       out: args.out,
-      only: suites.join(','),
+      only: others.join(','),
       reps: '1',
       scale: args.scale,
       rates: args.rates,
@@ -73,6 +85,20 @@ async function measureBroker(name: string, suites: readonly string[]): Promise<v
     spawnSync('python3', [script, ...list], { stdio: ['ignore', 'inherit', 'inherit'] });
   } finally {
     await target.stop();
+  }
+}
+
+function runClients(suite: string, name: string, { bootstrap, pid }: Broker): void {
+  const script = join(import.meta.dirname, 'clients.py');
+  const { stdout } = spawnSync(python, [script, bootstrap, String(pid), suite], {
+    encoding: 'utf8',
+    timeout: 300_000,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  for (const line of stdout.split('\n').filter((one) => one.startsWith('{'))) {
+    const row = JSON.stringify({ name, ...(JSON.parse(line) as object) });
+    process.stdout.write(`${row}\n`);
+    appendFileSync(args.out, `${row}\n`);
   }
 }
 
