@@ -14,7 +14,6 @@ import {
 } from '../../base/settings.ts';
 import { listenerList } from '../setting-types.ts';
 import { SECURITY_PROTOCOLS } from './listener-auth.ts';
-import { parseMappingRules } from './principal-mapping.ts';
 
 export const SASL_MECHANISMS = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512', 'OAUTHBEARER'] as const;
 
@@ -208,8 +207,3 @@ export const securitySettings = {
 
 export type SecuritySettings = Values<typeof securitySettings>;
 export type ListenerSettings = Values<typeof LISTENER_SETTINGS>;
-
-/** Checks what only several values together show. @throws FloeError `invalid`. */
-export function checkMappingRules(settings: ListenerSettings): void {
-  parseMappingRules(settings['ssl.principal.mapping.rules']);
-}

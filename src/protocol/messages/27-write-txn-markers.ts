@@ -1,6 +1,6 @@
 // WriteTxnMarkers (27): ends transactions in partitions. Kafka's coordinators send it to each other; of clients only
 // operators do, to abort a hanging transaction (KIP-664). v1 flexible, v2 the transaction version (KIP-1228).
-import { api, type ReplyOf, type RequestOf, type ResponseOf } from '../api.ts';
+import { api, type RequestOf } from '../api.ts';
 import { array, bool, int8, int16, int32, int64, string } from '../fields.ts';
 
 export const writeTxnMarkersApi = api({
@@ -37,5 +37,3 @@ export const writeTxnMarkersApi = api({
 });
 
 export interface WriteTxnMarkersRequest extends RequestOf<typeof writeTxnMarkersApi> {}
-export interface WriteTxnMarkersResponse extends ResponseOf<typeof writeTxnMarkersApi> {}
-export type WriteTxnMarkersReply = ReplyOf<typeof writeTxnMarkersApi>;

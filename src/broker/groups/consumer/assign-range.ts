@@ -1,7 +1,6 @@
 // The range assignor: each topic's partitions in contiguous ranges over its subscribers in a fixed order, so that
 // topics with as many partitions are divided alike (joins stay local). Counts differ by at most one per topic.
-import type { AssignedMember } from './assignors.ts';
-import { byIdentity } from './identity.ts';
+import { type AssignedMember, byIdentity } from './assigned-member.ts';
 import { type Partitions, partitionSet } from './partitions.ts';
 
 /** Longer ranges go to the first subscribers, as in Kafka. */

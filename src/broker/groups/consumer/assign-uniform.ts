@@ -1,8 +1,7 @@
 // The uniform assignor: counts as equal as subscriptions allow, moving as few partitions as that takes.
 // Where all subscribe to the same, counts differ by at most one. Else a partition goes to the least loaded of those who
 // may have it, and topics are levelled out in rounds until nothing moves any more or the rounds are used up.
-import type { AssignedMember } from './assignors.ts';
-import { byIdentity } from './identity.ts';
+import { type AssignedMember, byIdentity } from './assigned-member.ts';
 import { type Partitions, partitionSet } from './partitions.ts';
 
 export function assignUniform(members: readonly AssignedMember[]): readonly Partitions[] {

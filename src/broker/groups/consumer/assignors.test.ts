@@ -2,7 +2,8 @@
 // even; what need not move doesn't.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type AssignedMember, type Assignor, assignorOf } from './assignors.ts';
+import type { AssignedMember, Assignor } from './assigned-member.ts';
+import { assignorOf } from './assignors.ts';
 import type { Partitions } from './partitions.ts';
 
 /** Topics as arrays of ids that no other topic has. */
