@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { groupByPartition } from '../../metadata/batch-columns.ts';
+import { allocateIndex, setMarker } from '../../metadata/packed-index.ts';
 import { type AppendRequest, OpenFlush } from './open-flush.ts';
 import { columnsOf } from './sequencer-port.ts';
 import { SlabPool } from './slab.ts';
@@ -14,8 +15,19 @@ class Feeder {
   readonly tail: TailCache;
   readonly #ends = new Map<number, number>();
 
-  constructor(maxBytes = 65_536) {
-    this.tail = new TailCache(this.pool, maxBytes);
+  constructor(maxBytes = 65_536, maxMarkers?: number) {
+    this.tail = new TailCache(this.pool, maxBytes, maxMarkers);
+  }
+
+  marker(partitionId: number): void {
+    const index = allocateIndex(1, 1);
+    const base = this.#ends.get(partitionId) ?? 0;
+    this.#ends.set(partitionId, base + 1);
+    index.partitionIds[0] = partitionId;
+    index.baseOffsets[0] = base;
+    const by = { producerId: 1, producerEpoch: 0, coordinatorEpoch: 0, timestampMs: 1 };
+    setMarker(index, 0, { committed: true, ...by });
+    this.tail.addMarkers(index);
   }
 
   flush(items: readonly (ItemOptions & { refuse?: boolean })[]): void {
@@ -106,4 +118,24 @@ test('a deleted partition is gone at once', () => {
   feeder.tail.removePartition(1);
   expect(feeder.read(1, 0)).toBeUndefined();
   expect(feeder.read(2, 0)).toHaveLength(1);
+});
+
+test('markers that nobody writes records between are held up to a bound, past it storage is asked', () => {
+  const feeder = new Feeder(65_536, 3);
+  feeder.flush([
+    { partitionId: 1, bytes: 39 },
+    { partitionId: 2, bytes: 39 },
+  ]);
+  for (let n = 0; n < 3; n += 1) feeder.marker(1);
+  expect(feeder.read(1, 1)).toEqual([[1, 3 * 78]]);
+  feeder.marker(1);
+  // Not a read that ends before the newest marker: its reader would ask for ever.
+  expect(feeder.read(1, 0)).toBeUndefined();
+  expect(feeder.read(1, 4)).toBeUndefined();
+  expect(feeder.read(2, 0)).toEqual([[0, 100]]);
+  feeder.flush([{ partitionId: 1, bytes: 39 }]);
+  expect(feeder.read(1, 4)).toBeUndefined();
+  expect(feeder.read(1, 5)).toEqual([[5, 100]]);
+  feeder.marker(1);
+  expect(feeder.read(1, 6)).toEqual([[6, 78]]);
 });

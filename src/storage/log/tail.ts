@@ -46,6 +46,8 @@ interface TailSlab {
   readonly slab: Slab;
   readonly flushes: FlushTail[];
   bytes: number;
+  /** Held along with it. */
+  markers: number;
 }
 
 export interface TailRead {
@@ -58,17 +60,22 @@ export interface TailRead {
 /** Slices below this are joined by copying: a socket write of its own costs more. */
 const JOIN_BELOW_BYTES = 4096;
 
+/** A marker is about a kilobyte of objects, and a slab that nobody fills is never let go of. */
+const MAX_MARKERS_PER_SLAB = 65_536;
+
 export class TailCache {
   readonly #pool: SlabPool;
   readonly #maxBytes: number;
+  readonly #maxMarkers: number;
   readonly #partitions = new Map<number, Stretch[]>();
   readonly #slabs: TailSlab[] = [];
   #bytes = 0;
 
-  /** Holds at most `maxBytes` of slabs, counted whole. */
-  constructor(pool: SlabPool, maxBytes: number) {
+  /** Holds at most `maxBytes` of slabs, counted whole, and `maxMarkers` with each. */
+  constructor(pool: SlabPool, maxBytes: number, maxMarkers = MAX_MARKERS_PER_SLAB) {
     this.#pool = pool;
     this.#maxBytes = maxBytes;
+    this.#maxMarkers = maxMarkers;
   }
 
   get bytes(): number {
@@ -87,10 +94,16 @@ export class TailCache {
 
   /** Adds the markers of a commit, in its turn. They go with the slab that was filled before them. */
   addMarkers(index: PackedIndex): void {
-    const flush = toMarkers(index);
     const newest = this.#slabs.at(-1);
     // Nothing is held: readers find them in the index.
     if (newest === undefined) return;
+    newest.markers += index.count;
+    if (newest.markers > this.#maxMarkers) {
+      // Nor here; what these partitions have before the hole would end a read.
+      for (const partitionId of index.partitionIds) this.#partitions.delete(partitionId);
+      return;
+    }
+    const flush = toMarkers(index);
     newest.flushes.push(flush);
     this.#pushAll(flush);
   }
@@ -109,7 +122,7 @@ export class TailCache {
     let held = this.#slabs.at(-1);
     if (held?.slab !== slab) {
       this.#pool.retain(slab.number);
-      held = { slab, flushes: [], bytes: this.#pool.slabBytes };
+      held = { slab, flushes: [], bytes: this.#pool.slabBytes, markers: 0 };
       this.#slabs.push(held);
       this.#bytes += held.bytes;
     }
