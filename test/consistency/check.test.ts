@@ -99,6 +99,12 @@ test.each<[string, readonly Entry[], RegExp, Record<number, string>?]>([
   expect(found[0]).toMatch(expected);
 });
 
+test('a reader that was killed begins at the start', () => {
+  const polled = { op: 'polled', partition: 0, records: [[0, 'a']] } as const;
+  expect(findings([polled])[0]).toMatch(/^I12: w polled 0@0 after 2/);
+  expect(findings([{ op: 'began' }, polled], {}, records)).toEqual([]);
+});
+
 test('a table that differs', () => {
   const table = [
     [0, 0, 'a'],

@@ -135,7 +135,7 @@ interface PollVerdict extends Omit<Verdict, 'where'> {
   readonly fates: ReadonlyMap<string, Fate>;
 }
 
-/** I7, I8, I12. A member of a group begins anew with each stay, and reads what isn't committed too. */
+/** I7, I8, I12. A member of a group begins anew with each stay (and reads what isn't committed too), a reader with each life. */
 function checkPolls(
   { who, entries }: History,
   { committed, uncommitted, fates, outcomes, faults }: PollVerdict,
@@ -144,7 +144,7 @@ function checkPolls(
   const member = entries.some(({ op }) => op === 'joined');
   const scanned = member ? uncommitted : committed;
   for (const entry of entries) {
-    if (entry.op === 'joined') last = new Map();
+    if (entry.op === 'joined' || entry.op === 'began') last = new Map();
     if (entry.op !== 'polled') continue;
     const { partition } = entry;
     const records = scanned.get(partition)!;

@@ -123,6 +123,7 @@ async function consume(): Promise<void> {
 /** Everything that is committed, from the start, where it is over every failure. */
 async function read(): Promise<void> {
   const positions = new Array<number>(PARTITIONS).fill(0);
+  write({ op: 'began' });
   while (!stopping) {
     try {
       await withWire(broker, async (wire) => {

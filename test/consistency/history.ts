@@ -23,6 +23,8 @@ export type Entry =
   | { readonly op: 'committing' | 'committed' | 'aborted'; readonly txn: string }
   /** A consumer's positions are what its group had committed. */
   | { readonly op: 'joined' }
+  /** A reader begins at the start: it keeps its positions in memory and was killed, or never ran. */
+  | { readonly op: 'began' }
   | {
       readonly op: 'polled';
       readonly partition: number;
