@@ -8,6 +8,7 @@ import {
 import { buildBatch } from '../../src/protocol/record-builder.ts';
 import { RecordCursor } from '../../src/protocol/record-cursor.ts';
 import type { AppendItem } from '../../src/storage/log/log.ts';
+import { TABLE_CONFIG } from './table-side.ts';
 import type { World } from './world.ts';
 
 interface Sent {
@@ -40,7 +41,7 @@ export class Changelog {
       topicId: ids.uuid(),
       name: 'changelog',
       partitionCount: 1,
-      config: { 'cleanup.policy': 'compact,delete' },
+      config: { ...TABLE_CONFIG, 'cleanup.policy': 'compact,delete' },
       nowMs: clock.now(),
     });
     this.partitionId = topic.partitions[0]!;
@@ -106,6 +107,19 @@ export class Changelog {
       if (at === undefined && (newest.get(key) ?? -1) < offset)
         throw new Error(`L1: record ${id} of the changelog, ${key} at ${offset}, is gone`);
     }
+  }
+
+  /** T1, M3: its table has every record that was acked, those too that were superseded since, at its offset. */
+  auditTable(rows: ReadonlyMap<number, number>): void {
+    for (const [id, { state, offset }] of this.#sent.entries()) {
+      if (state === 'acked' && rows.get(offset) !== id)
+        throw new Error(`T1: record ${id} of the changelog was acked at ${offset} and is no row`);
+    }
+    for (const [offset, id] of rows)
+      if (this.#sent[id]?.state === 'refused')
+        throw new Error(
+          `T7: a row at ${offset} of record ${id} of the changelog, which was refused`,
+        );
   }
 
   async #read(offset: number, found: Map<number, number>): Promise<number> {

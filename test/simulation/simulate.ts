@@ -4,6 +4,7 @@ import { audit, auditObjects } from './auditor.ts';
 import { Changelog } from './changelog.ts';
 import { RacingProducer } from './racing.ts';
 import { auditTableFiles, auditTables } from './table-auditor.ts';
+import { TABLE_CONFIG } from './table-side.ts';
 import { TransactionalProducer } from './transactional.ts';
 import { Workload } from './workload.ts';
 import { type Mode, World } from './world.ts';
@@ -50,7 +51,7 @@ export async function simulate(seed: number, mode: Mode): Promise<Outcome> {
     await endFaults(run);
     await audit(world, workload);
     await changelog.audit();
-    await auditTables(world, workload);
+    await auditTables(run);
     await restart(run);
     await audit(world, workload);
     await changelog.audit();
@@ -58,7 +59,7 @@ export async function simulate(seed: number, mode: Mode): Promise<Outcome> {
     await audit(world, workload);
     await changelog.audit();
     await auditObjects(world);
-    tables = await auditTables(world, workload);
+    tables = await auditTables(run);
     await rest(world);
     await auditTableFiles(world);
     await world.maintenance.stop();
@@ -82,18 +83,12 @@ interface Run {
   readonly changelog: Changelog;
 }
 
-/** A topic that is a table; a namesake of a deleted one goes on in its table. */
 async function createTopic({ world, workload }: Run, name: string): Promise<void> {
   const topic = await world.node.directory.create({
     topicId: world.ids.uuid(),
     name,
     partitionCount: 2,
-    config: {
-      'table.topic.enable': 'true',
-      'table.topic.convert.value.type': 'raw',
-      'table.topic.commit.interval.ms': '300',
-      'table.topic.recreated': 'append',
-    },
+    config: TABLE_CONFIG,
     nowMs: world.clock.now(),
   });
   await workload.addPartitions(topic.partitions);

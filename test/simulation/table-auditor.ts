@@ -9,16 +9,23 @@ import {
   RANGES_SUMMARY,
   readBack,
 } from '../../src/table-topic/watermark.ts';
+import type { Changelog } from './changelog.ts';
 import type { RowRun } from './row-runner.ts';
 import type { SentBatch, Workload } from './workload.ts';
 import type { World } from './world.ts';
 
 /** Simulated milliseconds in which tables must have caught up. */
 const CATCH_UP_MS = 60_000;
-const NAMES = ['first', 'second'];
+const NAMES = ['first', 'second', 'changelog'];
+
+interface Audited {
+  readonly world: World;
+  readonly workload: Workload;
+  readonly changelog: Changelog;
+}
 
 /** @throws Error naming the rule that is broken. */
-export async function auditTables(world: World, workload: Workload) {
+export async function auditTables({ world, workload, changelog }: Audited) {
   await caughtUp(world);
   const offsets = new Map<string, number>();
   let snapshots = 0;
@@ -28,7 +35,9 @@ export async function auditTables(world: World, workload: Workload) {
     checkHistory(name, metadata);
     checkPosition(world, name, metadata);
     snapshots += metadata.snapshots?.length ?? 0;
-    for (const run of await rowsOf(world, metadata)) checkRows(run, { workload, offsets });
+    const rows = await rowsOf(world, metadata);
+    if (name === 'changelog') checkChangelog(rows, changelog);
+    else for (const run of rows) checkRows(run, { workload, offsets });
   }
   for (const batch of workload.batches.values()) checkPresence(batch, { workload, offsets });
   return { snapshots, rows: offsets.size };
@@ -159,6 +168,15 @@ interface Audit {
   readonly workload: Workload;
   /** Batch of each row, by partition id and offset, over all tables. */
   readonly offsets: Map<string, number>;
+}
+
+function checkChangelog(rows: readonly RowRun[], changelog: Changelog): void {
+  const byOffset = new Map<number, number>();
+  for (const { first, batch } of rows) {
+    if (byOffset.has(first)) throw new Error(`T4: ${first} of the changelog is a row twice`);
+    byOffset.set(first, batch);
+  }
+  changelog.auditTable(byOffset);
 }
 
 /** T4: no row twice; T7: none that was aborted; and each is what the log has at that offset. */

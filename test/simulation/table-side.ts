@@ -30,6 +30,14 @@ const SETTINGS: TableSettings = {
   'table.sweep.age.ms': 8_000,
 };
 
+/** Of a topic that is a table; a namesake of a deleted one goes on in its table. */
+export const TABLE_CONFIG = {
+  'table.topic.enable': 'true',
+  'table.topic.convert.value.type': 'raw',
+  'table.topic.commit.interval.ms': '300',
+  'table.topic.recreated': 'append',
+};
+
 export interface TableSideOptions {
   readonly clock: ManualClock;
   readonly prng: Prng;
