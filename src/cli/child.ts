@@ -46,6 +46,7 @@ export async function startChild(
   const exited = new Promise<number>((resolve) =>
     child.once('exit', (code) => resolve(code ?? -1)),
   );
+  endTogether(child);
   const addresses = await ready(child, exited);
   return {
     addresses,
@@ -77,4 +78,11 @@ async function ready(child: ChildProcess, exited: Promise<number>): Promise<Floe
     throw new FloeError('unavailable', `floe serve ended with code ${code}: ${complaints.trim()}`);
   });
   return Promise.race([line, failed]);
+}
+
+/** A child that doesn't outlive this process, however it ends (short of SIGKILL). */
+export function endTogether(child: ChildProcess): void {
+  const kill = () => child.kill('SIGKILL');
+  process.once('exit', kill);
+  child.once('exit', () => process.off('exit', kill));
 }

@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util';
 import kafkajs from 'kafkajs';
 import { type Prng, seededPrng } from '../../src/base/prng.ts';
 import { awaitRows } from '../../src/cli/await-rows.ts';
-import { type ChildNode, startChild } from '../../src/cli/child.ts';
+import { type ChildNode, endTogether, startChild } from '../../src/cli/child.ts';
 import { call } from '../../src/cli/http-client.ts';
 import { startS3, TEST_ACCESS_KEY, TEST_SECRET_KEY, type TestS3 } from '../s3/server.ts';
 import { check, type Scan } from './check.ts';
@@ -105,6 +105,7 @@ class Run {
       ],
       { stdio: ['ignore', 'ignore', 'inherit'] },
     );
+    endTogether(child);
     this.#clients.set(name, child);
   }
 
@@ -320,6 +321,7 @@ async function s3Args(s3: TestS3, proxy: SlowProxy): Promise<string[]> {
   return ['--storage', `s3://${await s3.bucket()}/consistency`, ...set];
 }
 
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 const storages = args.storage.split(',');
 const shareMs = (Number(args.minutes) * 60_000) / storages.length;
 let passed = 0;

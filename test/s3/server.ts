@@ -7,6 +7,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import { endTogether } from '../../src/cli/child.ts';
 
 const run = promisify(execFile);
 const VENV = join(process.env['FLOE_CACHE'] ?? join(homedir(), '.cache', 'floe'), 'test-s3');
@@ -46,6 +47,7 @@ export async function startS3(): Promise<TestS3 | undefined> {
     // Short pages, so that small tests turn them.
     env: { ...process.env, MOTO_S3_DEFAULT_MAX_KEYS: '10' },
   });
+  endTogether(child);
   const endpoint = await announced(child);
   return connect(endpoint, () => end(child));
 }
