@@ -6,7 +6,7 @@ import type { RangeGap, StagedRange } from '../../src/metadata/tables.ts';
 import { RecordCursor } from '../../src/protocol/record-cursor.ts';
 import { walkSlice } from '../../src/table-topic/batches.ts';
 import type { JobResult, JobRunner, TableJob } from '../../src/table-topic/job.ts';
-import { batchId } from './workload.ts';
+import { batchId } from './batch-id.ts';
 
 /** Offsets `first` to `last` of a partition (by index), all of one batch; of the changelog, one record. */
 export interface RowRun {

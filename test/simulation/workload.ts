@@ -16,15 +16,9 @@ import {
 } from '../../src/protocol/record-batch.ts';
 import type { AppendItem, ReadPartitionResult } from '../../src/storage/log/log.ts';
 import { testItem } from '../../src/storage/log/test-items.ts';
+import { batchId } from './batch-id.ts';
 import type { SeenMarker } from './transaction-auditor.ts';
 import type { World } from './world.ts';
-
-/** Where a batch's id stands in its bytes: the first four of the records section. */
-const ID_AT = 61;
-
-/** Which batch this is, by its own bytes. */
-export const batchId = (bytes: Uint8Array, at = 0): number =>
-  new DataView(bytes.buffer, bytes.byteOffset + at + ID_AT, 4).getUint32(0);
 
 /** A batch as its sender remembers it. */
 export interface SentBatch {
