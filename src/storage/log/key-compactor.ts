@@ -413,7 +413,8 @@ export class KeyCompactor {
       }
     }
     const { bytes, maxTimestamp: runningMax } = this.#object.end();
-    totals.bytes += bytes;
+    // A row that reaches past the map is as good as dirty.
+    if (keepEnd <= mapEnd) totals.bytes += bytes;
     return runningMax;
   }
 
