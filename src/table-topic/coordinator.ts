@@ -3,7 +3,7 @@
 // Not for: which topics are tables (table-topics.ts), what a job or a commit does (lane.ts, commit.ts).
 
 import { AssertionError } from '../base/assert.ts';
-import { FloeError, isFloeError } from '../base/error.ts';
+import { FloeError } from '../base/error.ts';
 import type { Component } from '../base/lifecycle.ts';
 import { within } from '../base/lifecycle.ts';
 import type { Logger } from '../base/log.ts';
@@ -16,12 +16,12 @@ import type { BindingDeps } from './binding.ts';
 import { TableBinding, trouble } from './binding.ts';
 import type { Committed, CommitterDeps } from './commit.ts';
 import { Lane, type LaneDeps } from './lane.ts';
-import { backfillOffset, type RecoveryPolicy, recover } from './positions.ts';
+import type { RecoveryPolicy } from './positions.ts';
+import { movedTrouble, TableProgress } from './progress.ts';
 import { resolveTopicConfigs, type TableSettings, tableIdentifier } from './settings.ts';
 import { Signal } from './signal.ts';
-import { type Refused, STAGES_PER_COMMIT, TableCommits } from './table-commits.ts';
+import { type Refused, TableCommits } from './table-commits.ts';
 import { mayCommit, mayStage, nextState, type TableEvent, type TableState } from './table-state.ts';
-import { readBack } from './watermark.ts';
 
 /** Pending bytes are estimated at most this often while records stream in. */
 const LOOK_EVERY_MS = 50;
@@ -67,9 +67,7 @@ export class TableCoordinator implements Component {
   /** While there is no table: one lane over all partitions, so that its first columns fit them all. */
   #firstLane: Lane | undefined;
   #unsubscribe: () => void = () => {};
-  readonly #stagedEnds = new Map<number, number>();
-  readonly #committedEnds = new Map<number, number>();
-  #stagedBytes = 0;
+  readonly #progress: TableProgress;
   #failures = 0;
   /** Monotonic; undefined while nothing waits for a commit. */
   #commitAtMs: number | undefined;
@@ -88,6 +86,7 @@ export class TableCoordinator implements Component {
     this.#logger = deps.logger.child({ topic: topic.name });
     this.#signal = new Signal(deps.clock);
     this.#commits = new TableCommits(deps, topic);
+    this.#progress = new TableProgress(deps, topic);
   }
 
   get topic(): Topic {
@@ -150,7 +149,7 @@ export class TableCoordinator implements Component {
   }
 
   view(): CoordinatorView {
-    const lagRecords = this.#lagRecords();
+    const lagRecords = this.#progress.lagRecords();
     const since = this.#behindSinceMs;
     const lagSeconds =
       lagRecords === 0 || since === undefined
@@ -165,13 +164,13 @@ export class TableCoordinator implements Component {
       generation: this.#record?.generation ?? 0,
       lagRecords,
       lagSeconds,
-      stagedBytes: this.#stagedBytes,
+      stagedBytes: this.#progress.stagedBytes,
     };
   }
 
   /** Retention stays behind this offset (M3); undefined while it isn't known. */
   committedOffset(partition: number): number | undefined {
-    return this.#committedEnds.get(partition);
+    return this.#progress.committedEnd(partition);
   }
 
   // The life.
@@ -297,7 +296,14 @@ export class TableCoordinator implements Component {
       this.#step('pause', 'paused by an operator');
       return;
     }
-    if (this.#policy !== undefined) await this.#recover(this.#policy, config);
+    if (this.#policy !== undefined) {
+      const identifier = this.#identifier;
+      const { epoch } = known;
+      const backfill = config['table.topic.backfill'];
+      const table = { identifier, epoch, backfill };
+      this.#record = await this.#progress.recover(this.#policy, table);
+      this.#policy = undefined;
+    }
     const binding = new TableBinding(this.#deps, {
       owner: { topicId, topicName: name },
       identifier: this.#identifier,
@@ -309,63 +315,13 @@ export class TableCoordinator implements Component {
     this.#commits.forget();
     if (there) {
       await this.#noteUuid();
-      await this.#adoptPosition();
+      await this.#progress.adopt(binding.table!.metadata, this.#record.epoch);
     }
-    await this.#initPositions(config);
+    await this.#progress.init(config['table.topic.backfill']);
     this.#makeLanes(config, version);
     this.#failures = 0;
     this.#step(there ? 'opened' : 'no-columns');
     this.#rearm();
-  }
-
-  /** The table's own offsets win over what is stored here (T4). */
-  async #adoptPosition(): Promise<void> {
-    const { metadata } = this.#binding!.table!;
-    const back = readBack(metadata);
-    if (back.kind === 'moved') throw movedTrouble();
-    if (back.kind !== 'at') return;
-    const offsets = back.watermark.topics.get(this.#topic.topicId);
-    if (offsets === undefined) return;
-    const positions = [...offsets].map(([partition, committedEnd]) => ({
-      partition,
-      committedEnd,
-    }));
-    const { topicId } = this.#topic;
-    await this.#deps.tables.markCommitted({
-      topicId,
-      epoch: this.#record!.epoch,
-      sequences: [],
-      positions,
-    });
-  }
-
-  async #initPositions(config: ReturnType<typeof resolveTopicConfigs>): Promise<void> {
-    const { tables, log } = this.#deps;
-    const { topicId, partitions } = this.#topic;
-    const known = await tables.positions(topicId);
-    const missing = partitions.keys().filter((at) => !known.some((one) => one.partition === at));
-    // Partitions added to a table's topic hold only what came after it was enabled.
-    const backfill = known.length === 0 ? config['table.topic.backfill'] : 'earliest';
-    const fresh = await Promise.all(
-      missing.map(async (partition) => ({
-        partition,
-        offset: await backfillOffset(log, partitions[partition]!, backfill),
-      })),
-    );
-    if (fresh.length > 0) await tables.initPositions(topicId, fresh);
-    await this.#loadPositions();
-  }
-
-  async #loadPositions(): Promise<void> {
-    const { tables } = this.#deps;
-    for (const { partition, stagedEnd, committedEnd } of await tables.positions(
-      this.#topic.topicId,
-    )) {
-      this.#stagedEnds.set(partition, stagedEnd);
-      this.#committedEnds.set(partition, committedEnd);
-    }
-    const stages = await tables.stages(this.#topic.topicId, STAGES_PER_COMMIT);
-    this.#stagedBytes = stages.reduce((sum, stage) => sum + stage.bytes, 0);
   }
 
   #makeLanes(config: ReturnType<typeof resolveTopicConfigs>, configEpoch: number): void {
@@ -380,12 +336,11 @@ export class TableCoordinator implements Component {
       config,
       generation: () => this.#record!.generation,
       partitionId: (partition: number) => partitions[partition]!,
-      stagedEnd: (partition: number) => this.#stagedEnds.get(partition),
-      setStagedEnd: (partition: number, offset: number) => {
-        this.#stagedEnds.set(partition, offset);
-      },
+      stagedEnd: (partition: number) => this.#progress.stagedEnd(partition),
+      setStagedEnd: (partition: number, offset: number) =>
+        this.#progress.setStagedEnd(partition, offset),
       staged: (bytes: number, result: { rows: number; deadLetters: number; skipped: number }) => {
-        this.#stagedBytes += bytes;
+        this.#progress.stagedBytes += bytes;
         this.#countStaged(result);
       },
       jobsUnderWay: this.#deps.jobsUnderWay,
@@ -420,13 +375,14 @@ export class TableCoordinator implements Component {
 
   #worthAJob(lane: Lane): boolean {
     const { settings } = this.#deps;
-    const room = this.#stagedBytes < settings['table.staged.max.bytes'];
+    const room = this.#progress.stagedBytes < settings['table.staged.max.bytes'];
     return room && lane.pendingBytes() >= settings['table.job.start.bytes'];
   }
 
   /** Arms the commit clock when something waits. */
   #rearm(): void {
-    const waiting = this.#stagedBytes > 0 || this.#lanes.some((lane) => lane.pendingRecords() > 0);
+    const waiting =
+      this.#progress.stagedBytes > 0 || this.#lanes.some((lane) => lane.pendingRecords() > 0);
     if (!waiting) return;
     this.#behindSinceMs ??= this.#deps.clock.now();
     this.#commitAtMs ??= this.#deps.clock.monotonic() + this.#intervalMs();
@@ -458,13 +414,13 @@ export class TableCoordinator implements Component {
     try {
       const started = clock.monotonic();
       const deadline = started + this.#intervalMs();
-      const targets = this.#targets();
+      const targets = this.#progress.targets();
       const goesOn = (lane: Lane) =>
         mayStage(this.#state) &&
         this.#sameLanes(lane) &&
-        this.#stagedBytes < settings['table.staged.max.bytes'] &&
+        this.#progress.stagedBytes < settings['table.staged.max.bytes'] &&
         (waiters.length > 0 || clock.monotonic() < deadline) &&
-        this.#short(targets);
+        this.#progress.isShortOf(targets);
       await settleAll(this.#workLanes().map((lane) => lane.run(goesOn)));
       if (this.#noteTable()) await settleAll(this.#workLanes().map((lane) => lane.run(goesOn)));
       this.#commitAtMs = undefined;
@@ -472,29 +428,13 @@ export class TableCoordinator implements Component {
       this.#committing = this.#guard(async () => {
         await this.#commit();
         this.#failures = 0;
-        this.#behindSinceMs = this.#lagRecords() === 0 ? undefined : tickMs;
+        this.#behindSinceMs = this.#progress.lagRecords() === 0 ? undefined : tickMs;
       });
       if (waiters.length > 0) await this.#committing;
       this.#rearm();
     } finally {
       for (const done of waiters) done();
     }
-  }
-
-  #targets(): ReadonlyMap<number, number> {
-    const { log } = this.#deps;
-    return new Map(
-      this.#topic.partitions.map((partitionId, partition) => [
-        partition,
-        log.watermarks(partitionId)?.lastStableOffset ?? 0,
-      ]),
-    );
-  }
-
-  #short(targets: ReadonlyMap<number, number>): boolean {
-    return [...targets].some(
-      ([partition, target]) => (this.#stagedEnds.get(partition) ?? target) < target,
-    );
   }
 
   /** The first lane hands over once the table is there. */
@@ -538,8 +478,7 @@ export class TableCoordinator implements Component {
     if (round.kind === 'idle') return false;
     if (round.kind === 'refused') return this.#notCommitted(round.outcome);
     const { outcome } = round;
-    for (const [partition, offset] of outcome.offsets) this.#committedEnds.set(partition, offset);
-    this.#stagedBytes -= round.bytes;
+    this.#progress.committed(outcome.offsets, round.bytes);
     this.#countCommit(outcome);
     return round.more;
   }
@@ -573,57 +512,12 @@ export class TableCoordinator implements Component {
     }
   }
 
-  /** T8, T4: what is staged doesn't fit the table; it is read again from where the table is. */
+  /** T8, T4: what is staged is dropped, and read again from where the table is. */
   async #rewindToTable(): Promise<void> {
-    const { tables, clock } = this.#deps;
-    const { topicId } = this.#topic;
-    await this.#binding!.reload();
-    const back = readBack(this.#binding!.table!.metadata);
-    if (back.kind === 'moved') throw movedTrouble();
-    const offsets = back.kind === 'at' ? back.watermark.topics.get(topicId) : undefined;
-    const positions = (await tables.positions(topicId)).map(({ partition, committedEnd }) => ({
-      partition,
-      offset: offsets?.get(partition) ?? committedEnd,
-    }));
-    this.#record = await tables.rewind(topicId, this.#record!.epoch, {
-      positions,
-      nowMs: clock.now(),
-    });
-    await this.#loadPositions();
+    const binding = this.#binding!;
+    await binding.reload();
+    this.#record = await this.#progress.rewindTo(binding.table!.metadata, this.#record!.epoch);
     this.#rearm();
-  }
-
-  async #recover(
-    policy: RecoveryPolicy,
-    config: ReturnType<typeof resolveTopicConfigs>,
-  ): Promise<void> {
-    const { catalog, tables, ids, clock, log } = this.#deps;
-    const { topicId, partitions } = this.#topic;
-    let offsets: ReadonlyMap<number, number> = new Map();
-    try {
-      const commitId = ids.uuid();
-      const epoch = this.#record!.epoch;
-      ({ offsets } = await recover(catalog, this.#identifier, {
-        topicId,
-        policy,
-        epoch,
-        commitId,
-      }));
-    } catch (caught) {
-      if (!isFloeError(caught, 'not-found')) throw caught;
-    }
-    const positions = await Promise.all(
-      partitions.map(async (partitionId, partition) => ({
-        partition,
-        offset:
-          offsets.get(partition) ??
-          (await backfillOffset(log, partitionId, config['table.topic.backfill'])),
-      })),
-    );
-    await tables.rewind(topicId, this.#record!.epoch, { positions, nowMs: clock.now() });
-    const changes = policy === 'restart' ? { tableUuid: '' } : {};
-    this.#record = await tables.update(topicId, this.#record!.epoch, changes);
-    this.#policy = undefined;
   }
 
   async #finish(): Promise<void> {
@@ -645,18 +539,6 @@ export class TableCoordinator implements Component {
     for (const done of this.#commitWanted.splice(0)) done();
   }
 
-  #lagRecords(): number {
-    let lag = 0;
-    for (const [partition, partitionId] of this.#topic.partitions.entries()) {
-      const marks = this.#deps.log.watermarks(partitionId);
-      if (marks === undefined) continue;
-      // A table that never got as far as its position has everything before it.
-      const committed = this.#committedEnds.get(partition) ?? marks.logStartOffset;
-      lag += Math.max(0, marks.lastStableOffset - committed);
-    }
-    return lag;
-  }
-
   #countStaged(result: { rows: number; deadLetters: number; skipped: number }): void {
     const { metrics } = this.#deps;
     metrics.count('floe_table_rows_total', 'Rows staged', {}, result.rows);
@@ -671,12 +553,6 @@ export class TableCoordinator implements Component {
       metrics.count('floe_table_commits_total', 'Snapshots committed');
     }
   }
-}
-
-function movedTrouble(): FloeError {
-  return trouble(
-    'the table was rolled back or its history rewritten by somebody: resume with policy "rewind" (write again what it lost), "keep" (go on without it) or "restart"',
-  );
 }
 
 /** Waits for all, then throws the first failure: no lane is left running behind the state's back. */

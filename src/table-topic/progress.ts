@@ -1,0 +1,186 @@
+// How far a table is, partition by partition: staged, committed, and what waits in between. Kept in memory beside the
+// metadata store's copy; the table itself is the truth about what is committed (rule T4).
+// Not for: when to read or commit (coordinator.ts).
+import type { Clock } from '../base/clock.ts';
+import { type FloeError, isFloeError } from '../base/error.ts';
+import type { IdSource } from '../base/prng.ts';
+import type { Catalog, TableIdentifier } from '../catalog/catalog.ts';
+import type { TableMetadata } from '../formats/iceberg/types.ts';
+import type { TableRecord, TablesMetadata } from '../metadata/tables.ts';
+import type { Topic } from '../metadata/topics.ts';
+import type { Log } from '../storage/log/log.ts';
+import { trouble } from './binding.ts';
+import { backfillOffset, type RecoveryPolicy, recover } from './positions.ts';
+import type { Backfill } from './settings.ts';
+import { STAGES_PER_COMMIT } from './table-commits.ts';
+import { type Offsets, readBack } from './watermark.ts';
+
+export interface ProgressDeps {
+  readonly tables: TablesMetadata;
+  readonly log: Log;
+  readonly catalog: Catalog;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+}
+
+export class TableProgress {
+  readonly #deps: ProgressDeps;
+  readonly #topic: Topic;
+  readonly #stagedEnds = new Map<number, number>();
+  readonly #committedEnds = new Map<number, number>();
+  /** Of stages that wait to be committed. */
+  stagedBytes = 0;
+
+  constructor(deps: ProgressDeps, topic: Topic) {
+    this.#deps = deps;
+    this.#topic = topic;
+  }
+
+  /** Undefined for a partition that isn't set up yet. */
+  stagedEnd(partition: number): number | undefined {
+    return this.#stagedEnds.get(partition);
+  }
+
+  setStagedEnd(partition: number, offset: number): void {
+    this.#stagedEnds.set(partition, offset);
+  }
+
+  /** Undefined while it isn't known. */
+  committedEnd(partition: number): number | undefined {
+    return this.#committedEnds.get(partition);
+  }
+
+  /** The table holds everything below `offsets` now, and stages of so many bytes have left. */
+  committed(offsets: Offsets, bytes: number): void {
+    for (const [partition, offset] of offsets) this.#committedEnds.set(partition, offset);
+    this.stagedBytes -= bytes;
+  }
+
+  /** Last stable offsets as of now. */
+  targets(): Offsets {
+    const { log } = this.#deps;
+    return new Map(
+      this.#topic.partitions.map((partitionId, partition) => [
+        partition,
+        log.watermarks(partitionId)?.lastStableOffset ?? 0,
+      ]),
+    );
+  }
+
+  /** True while something below `targets` isn't staged. */
+  isShortOf(targets: Offsets): boolean {
+    return [...targets].some(
+      ([partition, target]) => (this.#stagedEnds.get(partition) ?? target) < target,
+    );
+  }
+
+  lagRecords(): number {
+    let lag = 0;
+    for (const [partition, partitionId] of this.#topic.partitions.entries()) {
+      const marks = this.#deps.log.watermarks(partitionId);
+      if (marks === undefined) continue;
+      // A table that never got as far as its position has everything before it.
+      const committed = this.#committedEnds.get(partition) ?? marks.logStartOffset;
+      lag += Math.max(0, marks.lastStableOffset - committed);
+    }
+    return lag;
+  }
+
+  /** The table's own offsets win over what is stored here (T4). @throws FloeError (trouble) when it was moved. */
+  async adopt(metadata: TableMetadata, epoch: number): Promise<void> {
+    const offsets = this.#ownOffsets(metadata);
+    if (offsets === undefined) return;
+    const positions = [...offsets].map(([partition, committedEnd]) => ({
+      partition,
+      committedEnd,
+    }));
+    const { topicId } = this.#topic;
+    await this.#deps.tables.markCommitted({ topicId, epoch, sequences: [], positions });
+  }
+
+  /** Undefined when nothing of this topic was ever committed. */
+  #ownOffsets(metadata: TableMetadata): Offsets | undefined {
+    const back = readBack(metadata);
+    if (back.kind === 'moved') throw movedTrouble();
+    return back.kind === 'at' ? back.watermark.topics.get(this.#topic.topicId) : undefined;
+  }
+
+  /** Gives partitions without position their first one, then loads all. */
+  async init(backfill: Backfill): Promise<void> {
+    const { tables, log } = this.#deps;
+    const { topicId, partitions } = this.#topic;
+    const known = await tables.positions(topicId);
+    const missing = partitions.keys().filter((at) => !known.some((one) => one.partition === at));
+    // Partitions added to a table's topic hold only what came after it was enabled.
+    const from = known.length === 0 ? backfill : 'earliest';
+    const fresh = await Promise.all(
+      missing.map(async (partition) => ({
+        partition,
+        offset: await backfillOffset(log, partitions[partition]!, from),
+      })),
+    );
+    if (fresh.length > 0) await tables.initPositions(topicId, fresh);
+    await this.#load();
+  }
+
+  async #load(): Promise<void> {
+    const { tables } = this.#deps;
+    const { topicId } = this.#topic;
+    for (const { partition, stagedEnd, committedEnd } of await tables.positions(topicId)) {
+      this.#stagedEnds.set(partition, stagedEnd);
+      this.#committedEnds.set(partition, committedEnd);
+    }
+    const stages = await tables.stages(topicId, STAGES_PER_COMMIT);
+    this.stagedBytes = stages.reduce((sum, stage) => sum + stage.bytes, 0);
+  }
+
+  /** T8, T4: what is staged doesn't fit the table; it is read again from where the table is. */
+  async rewindTo(metadata: TableMetadata, epoch: number): Promise<TableRecord> {
+    const { tables, clock } = this.#deps;
+    const { topicId } = this.#topic;
+    const offsets = this.#ownOffsets(metadata);
+    const positions = (await tables.positions(topicId)).map(({ partition, committedEnd }) => ({
+      partition,
+      offset: offsets?.get(partition) ?? committedEnd,
+    }));
+    const record = await tables.rewind(topicId, epoch, { positions, nowMs: clock.now() });
+    await this.#load();
+    return record;
+  }
+
+  /** Goes on as an operator chose, from a table that somebody rolled back, rewrote, replaced or dropped. */
+  async recover(
+    policy: RecoveryPolicy,
+    table: {
+      readonly identifier: TableIdentifier;
+      readonly epoch: number;
+      readonly backfill: Backfill;
+    },
+  ): Promise<TableRecord> {
+    const { catalog, tables, ids, clock, log } = this.#deps;
+    const { topicId, partitions } = this.#topic;
+    const { identifier, epoch, backfill } = table;
+    let offsets: Offsets = new Map();
+    try {
+      const commitId = ids.uuid();
+      ({ offsets } = await recover(catalog, identifier, { topicId, policy, epoch, commitId }));
+    } catch (caught) {
+      if (!isFloeError(caught, 'not-found')) throw caught;
+    }
+    const positions = await Promise.all(
+      partitions.map(async (partitionId, partition) => ({
+        partition,
+        offset: offsets.get(partition) ?? (await backfillOffset(log, partitionId, backfill)),
+      })),
+    );
+    await tables.rewind(topicId, epoch, { positions, nowMs: clock.now() });
+    return tables.update(topicId, epoch, policy === 'restart' ? { tableUuid: '' } : {});
+  }
+}
+
+/** What the status of a table says whose history isn't ours any more (T2). */
+export function movedTrouble(): FloeError {
+  return trouble(
+    'the table was rolled back or its history rewritten by somebody: resume with policy "rewind" (write again what it lost), "keep" (go on without it) or "restart"',
+  );
+}
