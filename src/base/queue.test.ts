@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Mutex, Semaphore, SingleFlight } from './queue.ts';
+import { BatchQueue, Mutex, Semaphore, SingleFlight } from './queue.ts';
 
 test('a semaphore lets its permits in, in order', async () => {
   const semaphore = new Semaphore(2);
@@ -51,4 +51,23 @@ test('single flight shares what is under way and keeps nothing', async () => {
     }),
   ).rejects.toThrow('no');
   await expect(flight.run('bad', async () => 5)).resolves.toBe(5);
+});
+
+test('a batch queue takes what queued up meanwhile, in order, a limited number at a time', async () => {
+  const batches: number[][] = [];
+  const queue = new BatchQueue<number>(2, async (batch) => {
+    batches.push([...batch]);
+    if (batch.includes(1)) queue.push(4);
+    await Promise.resolve();
+  });
+  for (const item of [1, 2, 3]) queue.push(item);
+  expect(batches).toEqual([]);
+  await queue.idle();
+  expect(batches).toEqual([
+    [1, 2],
+    [3, 4],
+  ]);
+  queue.push(5);
+  await queue.idle();
+  expect(batches.at(-1)).toEqual([5]);
 });

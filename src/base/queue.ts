@@ -1,4 +1,4 @@
-// Small async tools with limits: a mutex, a semaphore, a keyed single flight.
+// Small async tools with limits: a mutex, a semaphore, a keyed single flight, a queue that is worked off in batches.
 import { assert } from './assert.ts';
 
 /** Lets `permits` holders in at a time, in order of arrival. */
@@ -46,5 +46,37 @@ export class SingleFlight<K, V> {
     const started = work().finally(() => this.#running.delete(key));
     this.#running.set(key, started);
     return started;
+  }
+}
+
+/** Works off what is pushed, in order, all that queued up meanwhile in one batch of at most `limit`. */
+export class BatchQueue<T> {
+  readonly #limit: number;
+  readonly #work: (batch: readonly T[]) => Promise<void>;
+  readonly #queue: T[] = [];
+  #running: Promise<void> | undefined;
+
+  /** `work` answers whoever waits for its items, and never rejects. */
+  constructor(limit: number, work: (batch: readonly T[]) => Promise<void>) {
+    assert(limit >= 1, 'a batch has at least one item');
+    this.#limit = limit;
+    this.#work = work;
+  }
+
+  push(item: T): void {
+    this.#queue.push(item);
+    this.#running ??= this.#drain();
+  }
+
+  /** Resolves when nothing is queued. */
+  async idle(): Promise<void> {
+    await this.#running;
+  }
+
+  async #drain(): Promise<void> {
+    // Lets pushes of the same turn join the first batch.
+    await Promise.resolve();
+    while (this.#queue.length > 0) await this.#work(this.#queue.splice(0, this.#limit));
+    this.#running = undefined;
   }
 }

@@ -1,6 +1,7 @@
 // Writes group changes in order, all that queued up meanwhile in one transaction: commits of many groups share one
 // fsync. Not for: what the changes mean (coordinator.ts).
 import { FloeError } from '../../base/error.ts';
+import { BatchQueue } from '../../base/queue.ts';
 import type { GroupChange, GroupsLease, GroupsMetadata } from '../../metadata/groups.ts';
 
 interface Queued {
@@ -34,10 +35,9 @@ const MAX_BATCH = 1_000;
 export class GroupWriter implements ChangeWriter {
   readonly #metadata: Pick<GroupsMetadata, 'write'>;
   readonly #lease: LeaseHolder;
-  readonly #queue: Queued[] = [];
+  readonly #queue = new BatchQueue<Queued>(MAX_BATCH, (queued) => this.#writeBatch(queued));
   /** Consumer groups of which the store missed a change: what builds on it fails too, until all is written anew. */
   readonly #behind = new Map<string, FloeError>();
-  #running: Promise<void> | undefined;
 
   constructor(metadata: Pick<GroupsMetadata, 'write'>, lease: LeaseHolder) {
     this.#metadata = metadata;
@@ -45,22 +45,12 @@ export class GroupWriter implements ChangeWriter {
   }
 
   write(change: GroupChange): Promise<WriteResult> {
-    return new Promise((resolve) => {
-      this.#queue.push({ change, resolve });
-      this.#running ??= this.#drain();
-    });
+    return new Promise((resolve) => this.#queue.push({ change, resolve }));
   }
 
   /** Resolves when nothing is queued. */
-  async idle(): Promise<void> {
-    await this.#running;
-  }
-
-  async #drain(): Promise<void> {
-    // Lets calls of the same turn join the first transaction.
-    await Promise.resolve();
-    while (this.#queue.length > 0) await this.#writeBatch(this.#queue.splice(0, MAX_BATCH));
-    this.#running = undefined;
+  idle(): Promise<void> {
+    return this.#queue.idle();
   }
 
   async #writeBatch(queued: readonly Queued[]): Promise<void> {

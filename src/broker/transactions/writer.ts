@@ -1,6 +1,7 @@
 // Takes requests to the metadata store in order, all that queued up meanwhile in one call: the ends of many
 // transactions share one fsync. Not for: what the outcomes mean (coordinator.ts).
 import { FloeError } from '../../base/error.ts';
+import { BatchQueue } from '../../base/queue.ts';
 import type {
   TransactionOutcome,
   TransactionRequest,
@@ -21,8 +22,7 @@ const MAX_BATCH = 500;
 export class TransactionWriter {
   readonly #metadata: TransactionsMetadata;
   readonly #now: () => number;
-  readonly #queue: Queued[] = [];
-  #running: Promise<void> | undefined;
+  readonly #queue = new BatchQueue<Queued>(MAX_BATCH, (batch) => this.#writeBatch(batch));
 
   constructor(metadata: TransactionsMetadata, now: () => number) {
     this.#metadata = metadata;
@@ -31,22 +31,12 @@ export class TransactionWriter {
 
   /** Resolves when the outcome is durable or the request has failed; never rejects. In order of calls. */
   write(request: TransactionRequest): Promise<WriteResult> {
-    return new Promise((resolve) => {
-      this.#queue.push({ request, resolve });
-      this.#running ??= this.#drain();
-    });
+    return new Promise((resolve) => this.#queue.push({ request, resolve }));
   }
 
   /** Resolves when nothing is queued. */
-  async idle(): Promise<void> {
-    await this.#running;
-  }
-
-  async #drain(): Promise<void> {
-    // Lets calls of the same turn join the first metadata transaction.
-    await Promise.resolve();
-    while (this.#queue.length > 0) await this.#writeBatch(this.#queue.splice(0, MAX_BATCH));
-    this.#running = undefined;
+  idle(): Promise<void> {
+    return this.#queue.idle();
   }
 
   async #writeBatch(batch: readonly Queued[]): Promise<void> {
