@@ -94,10 +94,6 @@ export function accessFault(
   return { errorCode, errorMessage: `${operation} is not allowed` };
 }
 
-/** The names that occur twice in a request, as `type name`. */
-export const resourceKey = ({ resourceType, resourceName }: ResourceName) =>
-  `${resourceType} ${resourceName}`;
-
 /** Checks the changes and, unless `validateOnly`, makes them. Never rejects. */
 export async function alterResource(
   context: RequestContext,

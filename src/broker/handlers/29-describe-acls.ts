@@ -9,36 +9,23 @@ import {
 } from '../../protocol/messages/29-describe-acls.ts';
 import { filterFault } from '../auth/acl-filter.ts';
 import type { Handler } from '../handler.ts';
+import { aclsFor, toAclFilter } from './acl-requests.ts';
 
 type ResourceReply = DescribeAclsReply['resources'][number];
 
 export const describeAclsHandler: Handler<typeof describeAclsApi> = {
   api: describeAclsApi,
   versions: { min: 1, max: 3 },
-  handle(request, { access, services }) {
-    if (!access.allows('describe', 'cluster')) {
-      return refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 'describing ACLs is not allowed');
-    }
-    const { acls } = services.authorizer;
-    if (acls === undefined) return refusal(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER);
-    const filter = {
-      resourceType: request.resourceTypeFilter,
-      resourceName: request.resourceNameFilter,
-      patternType: request.patternTypeFilter,
-      principal: request.principalFilter,
-      host: request.hostFilter,
-      operation: request.operation,
-      permission: request.permissionType,
-    };
+  handle(request, context) {
+    const found = aclsFor(context, 'describe');
+    if (!('acls' in found)) return refusal(found.errorCode, found.errorMessage);
+    const filter = toAclFilter(request);
     const fault = filterFault(filter);
     if (fault !== undefined) return refusal(ErrorCode.INVALID_REQUEST, fault);
-    return { errorCode: 0, errorMessage: null, resources: byResource(acls.list(filter)) };
+    return { errorCode: 0, errorMessage: null, resources: byResource(found.acls.list(filter)) };
   },
   failed: (_request, { code, message }) => refusal(code, message),
 };
-
-/** What the ACL APIs answer where no authorizer is configured. */
-export const NO_AUTHORIZER = 'no authorizer is configured: see authorizer.class.name';
 
 function refusal(errorCode: number, errorMessage: string): DescribeAclsReply {
   return { errorCode, errorMessage, resources: [] };

@@ -7,19 +7,15 @@ import { type CreateAclsRequest, createAclsApi } from '../../protocol/messages/3
 import { aclFault } from '../auth/acl-filter.ts';
 import { kafkaCodeOf } from '../failures.ts';
 import type { Handler } from '../handler.ts';
-import { NO_AUTHORIZER } from './29-describe-acls.ts';
+import { aclsFor } from './acl-requests.ts';
 
 export const createAclsHandler: Handler<typeof createAclsApi> = {
   api: createAclsApi,
   versions: { min: 1, max: 3 },
   async handle(request, context) {
-    const { access, services } = context;
-    if (!access.allows('alter', 'cluster')) {
-      const why = 'changing ACLs is not allowed';
-      return refusal(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, why);
-    }
-    const { acls } = services.authorizer;
-    if (acls === undefined) return refusal(request, ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER);
+    const found = aclsFor(context, 'alter');
+    if (!('acls' in found)) return refusal(request, found.errorCode, found.errorMessage);
+    const { acls } = found;
     const bindings = request.creations.map(toBinding);
     const faults = bindings.map(aclFault);
     const good = bindings.filter((_acl, index) => faults[index] === undefined);

@@ -7,9 +7,9 @@ import {
   type DeleteAclsRequest,
   deleteAclsApi,
 } from '../../protocol/messages/31-delete-acls.ts';
-import { type AclFilter, filterFault } from '../auth/acl-filter.ts';
+import { filterFault } from '../auth/acl-filter.ts';
 import type { Handler, RequestContext } from '../handler.ts';
-import { NO_AUTHORIZER } from './29-describe-acls.ts';
+import { aclsFor, toAclFilter } from './acl-requests.ts';
 
 type FilterResult = DeleteAclsReply['filterResults'][number];
 
@@ -17,15 +17,11 @@ export const deleteAclsHandler: Handler<typeof deleteAclsApi> = {
   api: deleteAclsApi,
   versions: { min: 1, max: 3 },
   async handle(request, context) {
-    const { access, services } = context;
-    if (!access.allows('alter', 'cluster')) {
-      const why = 'changing ACLs is not allowed';
-      return refusal(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, why);
-    }
-    const { acls } = services.authorizer;
-    if (acls === undefined) return refusal(request, ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER);
+    const found = aclsFor(context, 'alter');
+    if (!('acls' in found)) return refusal(request, found.errorCode, found.errorMessage);
+    const { acls } = found;
     const removed: AclBinding[] = [];
-    const filterResults = request.filters.map(toFilter).map((filter) => {
+    const filterResults = request.filters.map(toAclFilter).map((filter) => {
       const fault = filterFault(filter);
       if (fault !== undefined) return invalid(context, fault);
       const matching = acls.list(filter);
@@ -37,18 +33,6 @@ export const deleteAclsHandler: Handler<typeof deleteAclsApi> = {
   },
   failed: (request, { code, message }) => refusal(request, code, message),
 };
-
-function toFilter(filter: DeleteAclsRequest['filters'][number]): AclFilter {
-  return {
-    resourceType: filter.resourceTypeFilter,
-    resourceName: filter.resourceNameFilter,
-    patternType: filter.patternTypeFilter,
-    principal: filter.principalFilter,
-    host: filter.hostFilter,
-    operation: filter.operation,
-    permission: filter.permissionType,
-  };
-}
 
 function toReply({ permission, ...acl }: AclBinding): FilterResult['matchingAcls'][number] {
   return { errorCode: 0, errorMessage: null, ...acl, permissionType: permission };

@@ -4,36 +4,19 @@ import {
   type AlterConfigsRequest,
   alterConfigsApi,
 } from '../../protocol/messages/33-alter-configs.ts';
-import {
-  alterResource,
-  type ConfigChanges,
-  currentConfig,
-  malformed,
-  RESOURCE,
-  resourceKey,
-} from '../config-resources.ts';
+import { type ConfigChanges, currentConfig, malformed, RESOURCE } from '../config-resources.ts';
 import type { Handler } from '../handler.ts';
 import type { BrokerServices } from '../services.ts';
-import { repeated } from './repeated.ts';
+import { alterResources, checkNamedOnce } from './alter-resources.ts';
 
 type Resource = AlterConfigsRequest['resources'][number];
 
 export const alterConfigsHandler: Handler<typeof alterConfigsApi> = {
   api: alterConfigsApi,
   versions: { min: 0, max: 2 },
-  async handle({ resources, validateOnly }, context) {
-    const twice = repeated(resources.map(resourceKey));
-    const responses = [];
-    for (const resource of resources) {
-      const changes = () => {
-        if (twice.has(resourceKey(resource))) throw malformed('a resource is named twice');
-        return replacement(context.services, resource);
-      };
-      const outcome = await alterResource(context, resource, { changes, validateOnly });
-      if (outcome.errorCode !== 0) context.countError(outcome.errorCode);
-      responses.push(outcome);
-    }
-    return { responses };
+  async handle(request, context) {
+    const changes = (resource: Resource) => replacement(context.services, resource);
+    return { responses: await alterResources(request, context, changes) };
   },
 };
 
@@ -42,8 +25,7 @@ function replacement(services: BrokerServices, resource: Resource): ConfigChange
   if (resource.resourceType === RESOURCE.brokerLogger) {
     throw malformed('loggers are altered by IncrementalAlterConfigs only');
   }
-  const [twice] = repeated(resource.configs.map(({ name }) => name));
-  if (twice !== undefined) throw malformed(`config "${twice}" is named twice`);
+  checkNamedOnce(resource.configs);
   const changes: Record<string, string | null> = {};
   for (const name of Object.keys(currentConfig(services, resource) ?? {})) changes[name] = null;
   for (const { name, value } of resource.configs) {

@@ -7,19 +7,17 @@ import {
   incrementalAlterConfigsApi,
 } from '../../protocol/messages/44-incremental-alter-configs.ts';
 import {
-  alterResource,
   type ConfigChanges,
   currentConfig,
   malformed,
   RESOURCE,
   RESOURCE_KINDS,
-  resourceKey,
 } from '../config-resources.ts';
 import type { Handler } from '../handler.ts';
 import { RESOURCE_DEFINITIONS } from '../resource-definitions.ts';
 import type { BrokerServices } from '../services.ts';
 import { type BrokerSettings, brokerSettings } from '../settings.ts';
-import { repeated } from './repeated.ts';
+import { alterResources, checkNamedOnce } from './alter-resources.ts';
 
 type Resource = IncrementalAlterConfigsRequest['resources'][number];
 type Operation = Resource['configs'][number];
@@ -32,25 +30,14 @@ const SUBTRACT = 3;
 export const incrementalAlterConfigsHandler: Handler<typeof incrementalAlterConfigsApi> = {
   api: incrementalAlterConfigsApi,
   versions: { min: 0, max: 1 },
-  async handle({ resources, validateOnly }, context) {
-    const twice = repeated(resources.map(resourceKey));
-    const responses = [];
-    for (const resource of resources) {
-      const changes = () => {
-        if (twice.has(resourceKey(resource))) throw malformed('a resource is named twice');
-        return changesOf(context.services, resource);
-      };
-      const outcome = await alterResource(context, resource, { changes, validateOnly });
-      if (outcome.errorCode !== 0) context.countError(outcome.errorCode);
-      responses.push(outcome);
-    }
-    return { responses };
+  async handle(request, context) {
+    const changes = (resource: Resource) => changesOf(context.services, resource);
+    return { responses: await alterResources(request, context, changes) };
   },
 };
 
 function changesOf(services: BrokerServices, resource: Resource): ConfigChanges {
-  const [twice] = repeated(resource.configs.map(({ name }) => name));
-  if (twice !== undefined) throw malformed(`config "${twice}" is named twice`);
+  checkNamedOnce(resource.configs);
   const changes: Record<string, string | null> = {};
   for (const operation of resource.configs) {
     changes[operation.name] = changed(services, resource, operation);

@@ -407,18 +407,11 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
 
   async flushesAfter(commitNumber: number, limit: number): Promise<readonly FlushRow[]> {
     return this.#db
-      .prepare(`SELECT commit_number, object_id, key, generation, committed_ms, packed_index
+      .prepare(`SELECT ${FLUSH_COLUMNS}
         FROM flushes JOIN log_objects USING (object_id)
         WHERE commit_number > ? AND state = 'open' ORDER BY commit_number LIMIT ?`)
       .all(commitNumber, limit)
-      .map((row) => ({
-        commitNumber: Number(row['commit_number']),
-        objectId: Number(row['object_id']),
-        objectKey: row['key'] as string,
-        generation: Number(row['generation']),
-        committedMs: Number(row['committed_ms']),
-        index: row['packed_index'] as Uint8Array,
-      }));
+      .map(toFlushRow);
   }
 
   async entriesFrom(
@@ -839,6 +832,21 @@ function toPartitionLog(partitionId: number, partition: MemoryPartition): Partit
     lastStableOffset: Math.max(logStart, stable),
     maxTimestamp: partition.maxTimestamp,
     sizeBytes: partition.sizeBytes,
+  };
+}
+
+/** Of flushes joined with log_objects: what {@link toFlushRow} reads. */
+export const FLUSH_COLUMNS =
+  'commit_number, object_id, key, generation, committed_ms, packed_index';
+
+export function toFlushRow(row: Record<string, unknown>): FlushRow {
+  return {
+    commitNumber: Number(row['commit_number']),
+    objectId: Number(row['object_id']),
+    objectKey: row['key'] as string,
+    generation: Number(row['generation']),
+    committedMs: Number(row['committed_ms']),
+    index: row['packed_index'] as Uint8Array,
   };
 }
 

@@ -14,7 +14,7 @@ import type {
 } from '../objects.ts';
 import { openIndex } from '../packed-index.ts';
 import type { Database, Migration } from './database.ts';
-import { type SqliteLog, toObjectEntry } from './log.ts';
+import { FLUSH_COLUMNS, type SqliteLog, toFlushRow, toObjectEntry } from './log.ts';
 
 export const objectsMigrations: readonly Migration[] = [
   {
@@ -75,18 +75,11 @@ export class SqliteObjects implements ObjectsMetadata {
 
   async flushesOf(objectIds: readonly number[]): Promise<readonly FlushRow[]> {
     return this.#db
-      .prepare(`SELECT commit_number, object_id, key, generation, committed_ms, packed_index
+      .prepare(`SELECT ${FLUSH_COLUMNS}
         FROM flushes JOIN log_objects USING (object_id)
         WHERE object_id IN (SELECT value FROM json_each(?)) ORDER BY commit_number`)
       .all(JSON.stringify(objectIds))
-      .map((row) => ({
-        commitNumber: Number(row['commit_number']),
-        objectId: Number(row['object_id']),
-        objectKey: row['key'] as string,
-        generation: Number(row['generation']),
-        committedMs: Number(row['committed_ms']),
-        index: row['packed_index'] as Uint8Array,
-      }));
+      .map(toFlushRow);
   }
 
   async entryAtTime(
