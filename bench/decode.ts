@@ -9,6 +9,7 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import * as arrow from 'apache-arrow';
 import avsc from 'avsc';
 import * as wasm from 'parquet-wasm/node';
+import { FLIGHT_SCHEMA } from '../src/cli/flights.ts';
 import type { ListColumn } from '../src/formats/arrow/nested-columns.ts';
 import type { ProposedField } from '../src/formats/arrow/proposed-schema.ts';
 import type { Int32Column, Int64Column } from '../src/formats/arrow/scalar-columns.ts';
@@ -189,16 +190,8 @@ async function flights(): Promise<unknown[][]> {
   return result.getRows() as unknown[][];
 }
 
-const FLIGHT = {
-  type: 'record',
-  name: 'Flight',
-  fields: [
-    { name: 'date', type: { type: 'long', logicalType: 'timestamp-millis' } },
-    { name: 'delay', type: 'long' },
-    { name: 'distance', type: 'long' },
-    { name: 'origin', type: 'string' },
-    { name: 'destination', type: 'string' },
-  ],
+const FLIGHT = JSON.parse(FLIGHT_SCHEMA) as {
+  readonly fields: readonly { readonly name: string }[];
 };
 
 const rows = await flights();

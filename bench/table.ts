@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { FLIGHT_SCHEMA } from '../src/cli/flights.ts';
 import {
   type Broker,
   cpuSeconds,
@@ -33,17 +34,6 @@ const FILES = {
   avro: { file: 'flights.avro.framed', framing: 'framed' },
   json: { file: 'flights.jsonl', framing: 'lines' },
 } as const;
-const FLIGHT = {
-  type: 'record',
-  name: 'Flight',
-  fields: [
-    { name: 'date', type: { type: 'long', logicalType: 'timestamp-millis' } },
-    { name: 'delay', type: 'long' },
-    { name: 'distance', type: 'long' },
-    { name: 'origin', type: 'string' },
-    { name: 'destination', type: 'string' },
-  ],
-};
 
 interface Sent {
   readonly records: number;
@@ -129,7 +119,7 @@ async function measureFloe(
     const registered = await fetch(`http://${registry}/subjects/avro-value/versions`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ schema: JSON.stringify(FLIGHT) }),
+      body: JSON.stringify({ schema: FLIGHT_SCHEMA }),
     });
     if (!registered.ok) throw new Error(await registered.text());
     const rows: Row[] = [];

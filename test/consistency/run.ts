@@ -5,7 +5,6 @@
 // `s3` needs the object store of `npm run test:s3` and is left out where there is none.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,6 +14,7 @@ import { type Prng, seededPrng } from '../../src/base/prng.ts';
 import { awaitRows } from '../../src/cli/await-rows.ts';
 import { type ChildNode, endTogether, startChild } from '../../src/cli/child.ts';
 import { call } from '../../src/cli/http-client.ts';
+import { freePort } from '../free-port.ts';
 import { startS3, TEST_ACCESS_KEY, TEST_SECRET_KEY, type TestS3 } from '../s3/server.ts';
 import { check, type Scan } from './check.ts';
 import { readHistory } from './history.ts';
@@ -299,14 +299,6 @@ async function play(run: Run, untilMs: number): Promise<boolean> {
   for (const fault of all.slice(0, 20)) say(`  FAIL ${fault}`);
   if (all.length > 20) say(`  … ${all.length} in all`);
   return all.length === 0;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as { port: number };
-  await new Promise((done) => server.close(done));
-  return port;
 }
 
 async function s3Args(s3: TestS3, proxy: SlowProxy): Promise<string[]> {

@@ -4,7 +4,6 @@
 //   npm run oracles [-- --storage local,s3] [--rows 3000]
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -13,6 +12,7 @@ import { avroEncoder, registerAvro } from '../../src/cli/avro-value.ts';
 import { awaitRows } from '../../src/cli/await-rows.ts';
 import { type ChildNode, startChild } from '../../src/cli/child.ts';
 import { FLIGHT_SCHEMA, readFlights } from '../../src/cli/flights.ts';
+import { freePort } from '../free-port.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const oracles = resolve(process.env['ORACLES'] ?? join(root, '..', 'shared', 'oracles'));
@@ -224,14 +224,6 @@ async function check(
       note(false, `${storage} ${test.topic}: ${String(caught)}`);
     }
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as { port: number };
-  await new Promise((done) => server.close(done));
-  return port;
 }
 
 /** An in-memory S3 of the oracles, stopped by the handle that its script keeps. */

@@ -1,12 +1,10 @@
 // Consumer groups by their coordinator: store, lease, restarts, time, change of protocol, offsets.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ManualClock } from '../../base/clock.ts';
-import { FloeError } from '../../base/error.ts';
 import { silentLogger } from '../../base/log.ts';
 import { noMetrics } from '../../base/metrics.ts';
 import { seededIds, seededPrng } from '../../base/prng.ts';
 import { resolveSettings } from '../../base/settings.ts';
-import type { GroupChange, GroupsLease, GroupsMetadata } from '../../metadata/groups.ts';
 import { openSqliteMetadata, type SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
@@ -20,38 +18,14 @@ import type { ConsumerHeartbeat } from './consumer/heartbeat.ts';
 import { GroupCoordinator, type JoinRequest } from './coordinator.ts';
 import { stateOf } from './entry.ts';
 import { groupSettings } from './settings.ts';
+import { SwitchedStore } from './testing/switched-store.ts';
 
 const DAY_MS = 86_400_000;
-
-class Store implements GroupsMetadata {
-  failing = false;
-  readonly transactions: (readonly GroupChange[])[] = [];
-  readonly #inner: GroupsMetadata;
-
-  constructor(inner: GroupsMetadata) {
-    this.#inner = inner;
-  }
-
-  acquireLease = () => this.#inner.acquireLease();
-  load = () => this.#inner.load();
-
-  async holdsLease(lease: GroupsLease) {
-    if (this.failing) throw new FloeError('unavailable', 'the store is away');
-    return this.#inner.holdsLease(lease);
-  }
-
-  async write(changes: readonly GroupChange[], lease: GroupsLease) {
-    if (this.failing) throw new FloeError('unavailable', 'the store is away');
-    const gone = await this.#inner.write(changes, lease);
-    this.transactions.push(changes);
-    return gone;
-  }
-}
 
 let clock: ManualClock;
 let metadata: SqliteMetadata;
 let directory: TopicDirectory;
-let store: Store;
+let store: SwitchedStore;
 let groups: GroupCoordinator;
 let partitions: readonly number[];
 let configs: Record<string, Record<string, string>>;
@@ -85,7 +59,7 @@ beforeEach(async () => {
   const topicId = '11111111-1111-4111-8111-111111111111';
   const topic = { topicId, name: 'orders', partitionCount: 4, config: {}, nowMs: clock.now() };
   partitions = (await directory.create(topic)).partitions;
-  store = new Store(metadata.groups);
+  store = new SwitchedStore(metadata.groups);
   configs = {};
   await start();
 });

@@ -1,11 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ManualClock } from '../../base/clock.ts';
-import { FloeError } from '../../base/error.ts';
 import { silentLogger } from '../../base/log.ts';
 import { noMetrics } from '../../base/metrics.ts';
 import { seededIds, seededPrng } from '../../base/prng.ts';
 import { resolveSettings } from '../../base/settings.ts';
-import type { GroupChange, GroupsLease, GroupsMetadata } from '../../metadata/groups.ts';
 import { openSqliteMetadata, type SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
@@ -13,44 +11,15 @@ import { encodeSubscription } from '../../protocol/messages/consumer-protocol.ts
 import { GroupCoordinator, type JoinRequest, type OffsetToCommit } from './coordinator.ts';
 import { stateOf } from './entry.ts';
 import { groupSettings } from './settings.ts';
+import { SwitchedStore } from './testing/switched-store.ts';
 
 const OUTSIDE = { generation: -1, memberId: '', instanceId: null };
 const DAY_MS = 86_400_000;
 
-/** The store with a switch for failures, and a record of its transactions. */
-class Store implements GroupsMetadata {
-  failing = false;
-  readonly transactions: (readonly GroupChange[])[] = [];
-  readonly #inner: GroupsMetadata;
-
-  constructor(inner: GroupsMetadata) {
-    this.#inner = inner;
-  }
-
-  load() {
-    return this.#inner.load();
-  }
-
-  acquireLease() {
-    return this.#inner.acquireLease();
-  }
-
-  async holdsLease(lease: GroupsLease) {
-    if (this.failing) throw new FloeError('unavailable', 'the store is away');
-    return this.#inner.holdsLease(lease);
-  }
-
-  async write(changes: readonly GroupChange[], lease: GroupsLease) {
-    if (this.failing) throw new FloeError('unavailable', 'the store is away');
-    this.transactions.push(changes);
-    return this.#inner.write(changes, lease);
-  }
-}
-
 let clock: ManualClock;
 let metadata: SqliteMetadata;
 let directory: TopicDirectory;
-let store: Store;
+let store: SwitchedStore;
 let groups: GroupCoordinator;
 let partitions: readonly number[];
 
@@ -78,7 +47,7 @@ beforeEach(async () => {
   const topicId = '11111111-1111-4111-8111-111111111111';
   const topic = { topicId, name: 'orders', partitionCount: 2, config: {}, nowMs: clock.now() };
   partitions = (await directory.create(topic)).partitions;
-  store = new Store(metadata.groups);
+  store = new SwitchedStore(metadata.groups);
   await start();
 });
 

@@ -2,9 +2,9 @@
 // Its class path comes from Maven (pom.xml beside this file) and is kept in the cache folder.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '../../free-port.ts';
 
 const cache = join(
   process.env['FLOE_CACHE'] ?? join(homedir(), '.cache', 'floe'),
@@ -21,14 +21,6 @@ function classPath(): string {
     execFileSync('mvn', ['-q', '-B', '-f', pom, plugin, `-Dmdep.outputFile=${file}`]);
   }
   return readFileSync(file, 'utf8').trim();
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const { port } = server.address() as { port: number };
-  await new Promise((closed) => server.close(closed));
-  return port;
 }
 
 /** How long anything of Connect's may take, milliseconds: its rebalances wait for lost workers. */
