@@ -1,12 +1,8 @@
 // Producers that do to transactions what clients should not: batches are under way while the end is asked for, and come
 // again long after it (L6). With the epochs of KIP-890, which the end raises, and the old way, where only the
 // transaction's incarnation tells a late batch from one of the next transaction.
-import { FloeError } from '../../src/base/error.ts';
-import type {
-  TransactionAdmission,
-  TransactionEvent,
-  TransactionState,
-} from '../../src/metadata/transactions.ts';
+import type { TransactionAdmission, TransactionState } from '../../src/metadata/transactions.ts';
+import { TransactionClient } from './transaction-client.ts';
 import type { SentBatch, Transaction, Workload } from './workload.ts';
 import type { World } from './world.ts';
 
@@ -25,26 +21,26 @@ const MAX_NOTES = 8;
 export class RacingProducer {
   readonly #world: World;
   readonly #workload: Workload;
-  readonly #id: string;
+  readonly #client: TransactionClient;
   readonly #mode: 'verify' | 'implicit';
   #state: TransactionState | undefined;
   readonly #sequences = new Map<number, number>();
   /** Of ended transactions. */
   readonly #notes: Note[] = [];
   #transaction: Transaction | undefined;
-  #busyIn = 0;
 
   constructor(world: World, workload: Workload, mode: 'verify' | 'implicit') {
     this.#world = world;
     this.#workload = workload;
     this.#mode = mode;
-    this.#id = `racing-${mode}`;
+    const id = `racing-${mode}`;
+    this.#client = new TransactionClient(world, workload, { id, who: id });
   }
 
   act(): void {
-    if (this.#busyIn === this.#world.lives || this.#world.dead) return;
+    if (this.#client.busy || this.#world.dead) return;
     const haunts = this.#notes.length > 0 && this.#world.prng.next() < 0.3;
-    this.#start(() => {
+    this.#client.start(() => {
       if (this.#state === undefined) return this.#init();
       return haunts ? this.#haunt(new Set(this.#workload.partitionIds)) : this.#race();
     });
@@ -52,31 +48,16 @@ export class RacingProducer {
 
   /** True once nothing of it is open any more. */
   finish(): boolean {
-    if (this.#busyIn === this.#world.lives) return false;
+    if (this.#client.busy) return false;
     if (this.#state !== undefined) return true;
-    this.#start(() => this.#init());
+    this.#client.start(() => this.#init());
     return false;
   }
 
   /** The node died. */
   forget(): void {
     this.#giveUp('lost');
-    this.#busyIn = 0;
-  }
-
-  #start(work: () => Promise<void>): void {
-    const life = this.#world.lives;
-    this.#busyIn = life;
-    this.#workload.pending += 1;
-    const done = () => {
-      if (life !== this.#world.lives || this.#world.dead) return;
-      this.#workload.pending -= 1;
-      this.#busyIn = 0;
-    };
-    void work().then(done, (caught) => {
-      this.#world.violations.push(`${this.#id}: ${String(caught)}`);
-      done();
-    });
+    this.#client.forget();
   }
 
   #giveUp(outcome: Transaction['outcome']): void {
@@ -85,25 +66,8 @@ export class RacingProducer {
     this.#state = undefined;
   }
 
-  /** Undefined: no answer came. Never resolves if the node died. */
-  async #apply(event: TransactionEvent) {
-    const world = this.#world;
-    const life = world.lives;
-    const request = { transactionalId: this.#id, event };
-    const outcome = await world.transactions
-      .apply([request], world.clock.now())
-      .then(([only]) => only!)
-      .catch((caught: unknown) => {
-        if (world.dead || life !== world.lives || caught instanceof FloeError) return undefined;
-        throw caught;
-      });
-    if (world.dead || life !== world.lives) return await new Promise<never>(() => {});
-    this.#workload.trace.push(`${this.#id}:${event.type}:${outcome?.errorCode}`);
-    return outcome;
-  }
-
   async #init(): Promise<void> {
-    const outcome = await this.#apply({ type: 'init', timeoutMs: TIMEOUT_MS });
+    const outcome = await this.#client.apply({ type: 'init', timeoutMs: TIMEOUT_MS });
     if (outcome === undefined) return;
     this.#take(outcome.state!);
   }
@@ -132,7 +96,7 @@ export class RacingProducer {
         type: 'add-partitions',
         partitionIds: [...chosen],
       } as const;
-      const added = await this.#apply({ ...event, ...this.#identity() });
+      const added = await this.#client.apply({ ...event, ...this.#identity() });
       if (added?.errorCode !== 0) return this.#giveUp('aborted');
       await this.#haunt(chosen);
     }
@@ -151,7 +115,7 @@ export class RacingProducer {
     if (prng.next() < 0.5) await this.#world.settle(prng.int(3));
     transaction.outcome = 'lost';
     const bump = this.#mode === 'implicit';
-    const ended = await this.#apply({
+    const ended = await this.#client.apply({
       type: 'end',
       committed,
       bump,
