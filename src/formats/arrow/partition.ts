@@ -4,6 +4,7 @@
 // Not for: what transforms mean (formats/iceberg/transform.ts).
 import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
+import { byteValues } from '../byte-values.ts';
 import { murmur3 } from '../iceberg/murmur3.ts';
 import { compileTransform, parseTransform, type Transform } from '../iceberg/transform.ts';
 import type { PartitionSpec, PartitionValue, PrimitiveTypeName } from '../iceberg/types.ts';
@@ -182,25 +183,12 @@ function keyFunction(column: Column, { name, argument }: Transform): (row: numbe
 }
 
 /** Numbers distinct values by hash, compared byte for byte: far cheaper than a string per row. */
-function byteKey({ data, offsets }: BytesColumn): (row: number) => number {
+function byteKey(column: BytesColumn): (row: number) => number {
+  const { hashOf, same } = byteValues(column);
   let table = new Int32Array(1 << 10);
   let mask = table.length - 1;
   /** The row each number was given at. */
   const rows: number[] = [];
-  const hashOf = (row: number) => {
-    const end = offsets[row + 1]!;
-    let hash = end - offsets[row]!;
-    for (let at = offsets[row]!; at < end; at++) hash = Math.imul(hash ^ data[at]!, 0x01000193);
-    return hash ^ (hash >>> 15);
-  };
-  const same = (a: number, b: number) => {
-    const length = offsets[a + 1]! - offsets[a]!;
-    if (offsets[b + 1]! - offsets[b]! !== length) return false;
-    for (let i = 0, x = offsets[a]!, y = offsets[b]!; i < length; i++) {
-      if (data[x + i] !== data[y + i]) return false;
-    }
-    return true;
-  };
   const grow = () => {
     table = new Int32Array(table.length * 4);
     mask = table.length - 1;

@@ -1,6 +1,7 @@
 // Dictionary encoding of one chunk: distinct values by first occurrence, and for each value its index.
 // Given up when the values hardly repeat, so that it costs little where it gains nothing.
 // Source: parquet-format, Encodings.md, "Dictionary Encoding".
+import { byteValues } from '../byte-values.ts';
 import type { ByteValues, WordValues } from './values.ts';
 
 /** Entries and bytes of a dictionary at most: what readers keep in cache, and indices stay narrow. */
@@ -165,21 +166,8 @@ export class DictionaryBuilder {
   }
 
   #addBytes(values: ByteValues): boolean {
-    const { data, offsets } = values;
-    const hashOf = (slot: number) => {
-      const end = offsets[slot + 1]!;
-      let hash = end - offsets[slot]!;
-      for (let at = offsets[slot]!; at < end; at++) hash = Math.imul(hash ^ data[at]!, 0x01000193);
-      return hash ^ (hash >>> 15);
-    };
-    const same = (a: number, b: number) => {
-      const length = offsets[a + 1]! - offsets[a]!;
-      if (offsets[b + 1]! - offsets[b]! !== length) return false;
-      for (let i = 0, x = offsets[a]!, y = offsets[b]!; i < length; i++) {
-        if (data[x + i] !== data[y + i]) return false;
-      }
-      return true;
-    };
+    const { offsets } = values;
+    const { hashOf, same } = byteValues(values);
     let bytes = 0;
     for (let i = 0; i < values.count; i++) {
       const slot = values.slots === null ? i : values.slots[i]!;
