@@ -1,6 +1,6 @@
 // The systems that benchmarks run: Floe as a child process, Apache Kafka, Kafka Connect with the Iceberg sink, and the
 // pyiceberg script, each started and stopped by the scripts of a folder of peers (PEERS=…, see HACKING.md).
-// Not for: what is measured (brokers.ts, table.ts).
+// Not for: what is measured (run.ts, table.ts).
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
