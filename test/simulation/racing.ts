@@ -112,7 +112,7 @@ export class RacingProducer {
     const late = notes.map((note) => this.#batch(note));
     const sent = this.#workload.append(late);
     // Some of the time the flush is on its way already.
-    if (prng.next() < 0.5) await this.#world.settle(prng.int(3));
+    if (prng.next() < 0.5) await this.#client.pause(prng.int(3));
     transaction.outcome = 'lost';
     const bump = this.#mode === 'implicit';
     const ended = await this.#client.apply({

@@ -49,6 +49,13 @@ export class TransactionClient {
     });
   }
 
+  /** Lets turns pass. Never resolves if the node died. */
+  async pause(turns: number): Promise<void> {
+    const life = this.#world.lives;
+    await this.#world.settle(turns);
+    if (this.#world.dead || life !== this.#world.lives) await new Promise<never>(() => {});
+  }
+
   /** Undefined: no answer came, whatever happened. Never resolves if the node died. */
   async apply(event: TransactionEvent) {
     const world = this.#world;
