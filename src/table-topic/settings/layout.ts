@@ -1,0 +1,87 @@
+// Configs of how a table's files lie: partitions, sort order, columns of Floe's own, format version, and the
+// properties handed to the table.
+import { FloeError } from '../../base/error.ts';
+import { int, type Setting, type Settings } from '../../base/settings.ts';
+import { formatPartitionBy, type PartitionExpression, parsePartitionBy } from '../column-list.ts';
+import type { Refusals } from './theme.ts';
+
+export const SYSTEM_COLUMNS = ['partition', 'offset', 'timestamp', 'key', 'headers'] as const;
+export type SystemColumn = (typeof SYSTEM_COLUMNS)[number];
+
+const partitionBy: Setting<readonly PartitionExpression[]> = {
+  type: 'string',
+  default: [],
+  valid:
+    '[column, year|month|day|hour(column), bucket(column, n), truncate(column, n), void(column)]',
+  aliases: ['automq.table.topic.partition.by'],
+  doc: `Partition fields of the table, as [hour(_kafka_timestamp), bucket(id, 16), country]. Any column may be used, nested ones by a.b, odd names in backticks. Changing it adds a partition spec: files already written keep theirs. Unpartitioned by default, because a partition per commit interval makes small files.`,
+  parse: parsePartitionBy,
+  format: formatPartitionBy,
+};
+
+const systemColumns: Setting<readonly SystemColumn[]> = {
+  type: 'list',
+  default: SYSTEM_COLUMNS,
+  valid: SYSTEM_COLUMNS.join(', '),
+  doc: 'Which _kafka_* columns follow the value’s. All by default: they tell where a row came from and cost little once compressed. Read when the table is created.',
+  parse(value) {
+    const words = value
+      .replaceAll(/[[\]]/g, '')
+      .split(',')
+      .map((word) => word.trim().replace(/^_kafka_/, ''))
+      .filter((word) => word !== '');
+    for (const word of words) {
+      if (!(SYSTEM_COLUMNS as readonly string[]).includes(word)) {
+        throw new FloeError('invalid', `"${word}" is no system column`);
+      }
+    }
+    return SYSTEM_COLUMNS.filter((column) => words.includes(column));
+  },
+  format: (value) => value.join(','),
+};
+
+export const configs = {
+  'table.topic.partition.by': partitionBy,
+  'table.topic.system.columns': systemColumns,
+  'table.topic.format.version': int({
+    default: 2,
+    min: 2,
+    max: 2,
+    doc: 'Iceberg format version of a new table. 2, because not every engine reads 3.',
+  }),
+  'table.topic.max.partitions.per.commit': int({
+    default: 1_000,
+    min: 1,
+    max: 100_000,
+    doc: 'Partitions one commit may write to. Bounds the files that a wild clock or key can open; what is past it goes into the next commit.',
+  }),
+} as const satisfies Settings;
+
+export const unserved: Refusals = {
+  'table.topic.sort.by': 'sorted files come with table compaction, which is not served yet',
+  'table.topic.columns': 'column overrides are not served yet: columns follow the schema',
+};
+
+export const unservedValues: Readonly<Record<string, Refusals>> = {
+  'table.topic.format.version': {
+    '3': 'format version 3 is not served yet: use 2',
+  },
+};
+
+/** `table.topic.properties.X = Y` sets property X of the table. */
+export const PROPERTY_PREFIX = 'table.topic.properties.';
+
+/**
+ * The value of one property of the table, by the full name of its config.
+ * @throws FloeError `invalid` for Floe's own, `unsupported` for another file format.
+ */
+export function checkProperty(name: string, value: string): string {
+  const property = name.slice(PROPERTY_PREFIX.length);
+  if (property === '' || property.startsWith('floe.')) {
+    throw new FloeError('invalid', `${name}: properties of the table under "floe." are Floe’s own`);
+  }
+  if (property === 'write.format.default' && value !== 'parquet') {
+    throw new FloeError('unsupported', `${name}: Floe writes parquet`);
+  }
+  return value;
+}
