@@ -87,6 +87,30 @@ export class SchemaContents {
     return row.references.length === 0 ? row.schema : avroText(await this.parsed(row));
   }
 
+  /** Texts of all that the schema refers to, by name, each after those it depends on. */
+  async resolved(row: SchemaRow): Promise<ReadonlyMap<string, string>> {
+    const texts = new Map<string, string>();
+    await this.#resolve(row.references, { visited: new Set(), depth: 0 }, texts);
+    return texts;
+  }
+
+  async #resolve(
+    references: readonly SchemaReference[],
+    walk: Walk,
+    texts: Map<string, string>,
+  ): Promise<void> {
+    if (walk.depth > MAX_REFERENCE_DEPTH)
+      throw new FloeError('invalid', `references are nested deeper than ${MAX_REFERENCE_DEPTH}`);
+    for (const reference of references) {
+      const key = `${reference.version} ${reference.subject}`;
+      if (walk.visited.has(key)) continue;
+      walk.visited.add(key);
+      const row = await this.#referenced(reference);
+      await this.#resolve(row.references, { ...walk, depth: walk.depth + 1 }, texts);
+      if (!texts.has(reference.name)) texts.set(reference.name, row.schema);
+    }
+  }
+
   /** Drops what is kept about an id that was permanently deleted. */
   forget(id: number): void {
     this.#parsed.delete(id);

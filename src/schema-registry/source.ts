@@ -1,5 +1,5 @@
-// The registry without HTTP, for table topics and the CLI in the same process. Texts stand alone: references are
-// inlined, so a decoder needs no second look-up.
+// The registry without HTTP, for table topics and the CLI in the same process. Avro texts stand alone (references are
+// inlined); the others come with the texts they refer to, so a decoder needs no second look-up.
 import type { SchemaRow, SubjectVersionRow } from '../metadata/registry.ts';
 import type { SchemaRegistry } from './registry.ts';
 import type {
@@ -13,9 +13,11 @@ import type {
 export function registrySource(registry: SchemaRegistry): SchemaSource {
   const toSchema = async (row: SchemaRow): Promise<RegisteredSchema> => ({
     id: row.id,
+    guid: row.guid,
     type: row.type as SchemaType,
-    schema: await registry.contents.standalone(row),
+    schema: row.type === 'AVRO' ? await registry.contents.standalone(row) : row.schema,
     references: row.references,
+    resolved: row.type === 'AVRO' ? new Map() : await registry.contents.resolved(row),
   });
   const toVersion = async (row: SubjectVersionRow): Promise<SubjectVersion> => ({
     ...(await toSchema(row)),
@@ -24,6 +26,7 @@ export function registrySource(registry: SchemaRegistry): SchemaSource {
   });
   return {
     byId: async (id) => toSchema(await registry.byId(id)),
+    byGuid: async (guid) => toSchema(await registry.byGuid(guid.toLowerCase())),
     latest: async (subject) => toVersion(await registry.version(subject, 'latest', false)),
     async versionOf(subject, schemaId) {
       // Soft-deleted versions count: records of that version are still in the log and keep their order.

@@ -42,6 +42,10 @@ export class MemorySchemas implements SchemaSource {
     return found;
   }
 
+  async byGuid(guid: string): Promise<RegisteredSchema> {
+    return this.byId(Number(guid.slice(-12)));
+  }
+
   async latest(subject: string): Promise<SubjectVersion> {
     this.#check();
     const ids = this.#subjects.get(subject);
@@ -56,7 +60,8 @@ export class MemorySchemas implements SchemaSource {
 
   async register(subject: string, schema: string, type: SchemaType = 'AVRO'): Promise<number> {
     const id = this.#byId.size + 1;
-    this.#byId.set(id, { id, type, schema, references: [] });
+    const guid = `00000000-0000-0000-0000-${String(id).padStart(12, '0')}`;
+    this.#byId.set(id, { id, guid, type, schema, references: [], resolved: new Map() });
     this.#subjects.set(subject, [...(this.#subjects.get(subject) ?? []), id]);
     return id;
   }
