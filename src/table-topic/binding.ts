@@ -9,8 +9,7 @@ import type { Catalog, LoadedTable, TableIdentifier } from '../catalog/catalog.t
 import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
 import { currentSchema, dataFolder, findField } from '../formats/iceberg/index.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
-import type { RegisteredSchema, SchemaSource } from '../schema-registry/schema-source.ts';
-import { type AvroPlace, proposedColumns } from './avro-source.ts';
+import type { SchemaSource } from '../schema-registry/schema-source.ts';
 import {
   claimTable,
   createTable,
@@ -26,11 +25,10 @@ import type { DeadLetterTable, JobNeeds, JobTable, SourceBinding } from './job.t
 import { furtherTypes, without } from './json-source.ts';
 import type { SystemColumn, TopicConfigs } from './settings.ts';
 import { SYSTEM_COLUMNS } from './settings.ts';
+import type { Side } from './sources/source.ts';
+import { TopicSources } from './sources/topic-sources.ts';
 import { DEAD_LETTER_TABLE, systemFields, systemPath, wholeValue } from './system-columns.ts';
 import { type Offsets, readBack } from './watermark.ts';
-
-/** A schema id that nobody knows is asked for again after this long: registering it late cures new records. */
-const UNKNOWN_SCHEMA_MS = 10_000;
 
 export interface BindingDeps {
   readonly catalog: Catalog;
@@ -58,6 +56,7 @@ export class TableBinding {
   readonly #deps: BindingDeps;
   readonly #options: BindingOptions;
   readonly #mutex = new Mutex();
+  readonly #sources: TopicSources;
   #table: LoadedTable | undefined;
   #deadLetters: LoadedTable | undefined;
   /** Offsets below which dead letters are committed already. */
@@ -65,12 +64,13 @@ export class TableBinding {
   #values = new Map<number, SourceBinding>();
   #keys = new Map<number, SourceBinding>();
   #json: ReadonlyMap<string, number> = new Map();
-  #unknownSinceMs: number | undefined;
   #version = 0;
 
   constructor(deps: BindingDeps, options: BindingOptions) {
     this.#deps = deps;
     this.#options = options;
+    const { owner, config } = options;
+    this.#sources = new TopicSources(deps, { topicName: owner.topicName, config });
   }
 
   get identifier(): TableIdentifier {
@@ -261,7 +261,7 @@ export class TableBinding {
 
   /** Columns that are known before any record is read. */
   async #knownColumns(): Promise<ProposedStruct | undefined> {
-    const { config, owner } = this.#options;
+    const { config } = this.#options;
     switch (config['table.topic.convert.value.type']) {
       case 'raw':
         return this.#withSystem(wholeValue('binary'));
@@ -271,47 +271,10 @@ export class TableBinding {
         if (config['table.topic.transform.value.type'] === 'flatten') return undefined;
         return this.#withSystem(wholeValue('string'));
       case 'by_schema_id': {
-        const latest = await this.#latest(`${owner.topicName}-value`);
-        if (latest === undefined) return undefined;
-        const columns = this.#columnsOf(latest, 'value');
-        return 'reason' in columns ? undefined : this.#withSystem(columns);
+        const columns = await this.#sources.newest();
+        return columns === undefined ? undefined : this.#withSystem(columns);
       }
     }
-  }
-
-  async #latest(subject: string): Promise<RegisteredSchema | undefined> {
-    try {
-      return await this.#deps.schemas.latest(subject);
-    } catch (caught) {
-      if (isFloeError(caught, 'not-found')) return undefined;
-      throw caught;
-    }
-  }
-
-  /** Columns of a registered schema at its place, or the reason why records of it are dead letters. */
-  #columnsOf(
-    schema: RegisteredSchema,
-    side: 'value' | 'key',
-  ): ProposedStruct | Extract<SourceBinding, { kind: 'refused' }> {
-    if (schema.type !== 'AVRO') {
-      const error = `schema ${schema.id} is ${schema.type}: only Avro is served yet`;
-      return { kind: 'refused', reason: 'unsupported_schema', error };
-    }
-    try {
-      return proposedColumns(asText(schema), this.#place(side), {
-        time: this.#options.config['table.topic.types.time'],
-        nanos: false,
-      });
-    } catch (caught) {
-      if (!isFloeError(caught, 'invalid')) throw caught;
-      return { kind: 'refused', reason: 'unsupported_schema', error: caught.message };
-    }
-  }
-
-  #place(side: 'value' | 'key'): AvroPlace {
-    if (side === 'key') return 'key';
-    const whole = this.#options.config['table.topic.transform.value.type'] === 'none';
-    return whole ? 'value' : 'flattened';
   }
 
   /** The value's columns, then the system's. */
@@ -408,22 +371,11 @@ export class TableBinding {
     await this.#evolve(without(columns, further), false, true);
   }
 
-  async #bindSchema(id: number, side: 'value' | 'key'): Promise<SourceBinding> {
-    let schema: RegisteredSchema;
-    try {
-      schema = await this.#deps.schemas.byId(id);
-    } catch (caught) {
-      if (!isFloeError(caught, 'not-found')) throw caught;
-      this.#unknownSinceMs ??= this.#deps.clock.monotonic();
-      return {
-        kind: 'refused',
-        reason: 'unknown_schema_id',
-        error: `schema id ${id} is not registered`,
-      };
-    }
-    const columns = this.#columnsOf(schema, side);
-    if ('reason' in columns) return columns;
-    const { bindings, conflicts } = await this.#evolve(columns, await this.#isNewest(id, side));
+  async #bindSchema(id: number, side: Side): Promise<SourceBinding> {
+    const proposal = await this.#sources.propose(id, side);
+    if (proposal.kind === 'refused') return proposal;
+    const { text, columns, mayRename } = proposal;
+    const { bindings, conflicts } = await this.#evolve(columns, mayRename);
     const [first] = conflicts;
     if (first !== undefined) {
       return {
@@ -432,13 +384,7 @@ export class TableBinding {
         error: `column "${first.column}" is ${first.columnType}, schema ${id} writes ${first.sourceType}`,
       };
     }
-    return { kind: 'bound', schema: schema.schema, references: [], bindings };
-  }
-
-  /** Only the newest version of its subject may rename; a schema of no known subject never does. */
-  async #isNewest(id: number, side: 'value' | 'key'): Promise<boolean> {
-    const latest = await this.#latest(`${this.#options.owner.topicName}-${side}`);
-    return latest?.id === id;
+    return { kind: 'bound', text, bindings };
   }
 
   async #respec(): Promise<void> {
@@ -502,10 +448,7 @@ export class TableBinding {
   }
 
   #expireUnknown(): void {
-    const since = this.#unknownSinceMs;
-    if (since === undefined) return;
-    if (this.#deps.clock.monotonic() - since < UNKNOWN_SCHEMA_MS) return;
-    this.#unknownSinceMs = undefined;
+    if (!this.#sources.unknownExpired()) return;
     for (const sources of [this.#values, this.#keys]) {
       for (const [id, source] of sources) {
         const unknown = source.kind === 'refused' && source.reason === 'unknown_schema_id';
@@ -515,8 +458,6 @@ export class TableBinding {
     this.#version += 1;
   }
 }
-
-const asText = (schema: RegisteredSchema) => ({ schema: schema.schema, references: [] });
 
 const tableText = ({ namespace, name }: TableIdentifier) =>
   `table ${[...namespace, name].join('.')}`;

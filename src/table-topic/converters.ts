@@ -5,11 +5,12 @@ import type { BytesColumn } from '../formats/arrow/byte-columns.ts';
 import { VALUE_COLUMN } from '../formats/arrow/proposed-schema.ts';
 import type { TableColumns } from '../formats/arrow/table-columns.ts';
 import { isUtf8Range } from '../formats/arrow/utf8.ts';
-import { type AvroDecoder, compileAvroDecoder } from '../formats/avro/decoder.ts';
-import { type AvroPlace, placedSchema } from './avro-source.ts';
 import type { Converter, ConverterTarget, Fault } from './converter.ts';
 import type { Sources } from './job.ts';
 import { compileJsonValue } from './json-source.ts';
+import { sourceFormat } from './sources/formats.ts';
+import type { Place, RowDecoder } from './sources/source.ts';
+import { placeOf } from './sources/topic-sources.ts';
 import type { DeadLetterStage } from './system-columns.ts';
 
 export function compileValue(target: ConverterTarget): Converter {
@@ -18,7 +19,7 @@ export function compileValue(target: ConverterTarget): Converter {
   const kind = config['table.topic.convert.value.type'];
   switch (kind) {
     case 'by_schema_id':
-      return refuseNull(fault, bySchemaId(target, table.values, whole ? 'value' : 'flattened'));
+      return refuseNull(fault, bySchemaId(target, table.values, placeOf(config, 'value')));
     case 'json': {
       if (!whole) return refuseNull(fault, compileJsonValue(target));
       const column = bytesColumn(columns, table.bindings.get(VALUE_COLUMN));
@@ -126,10 +127,10 @@ export function wireSchemaId(bytes: Uint8Array, start: number, length: number): 
   );
 }
 
-type Decode = AvroDecoder | { readonly refused: () => false };
+type Decode = RowDecoder | { readonly refused: () => false };
 
 /** Decodes by the schema whose id precedes the value; ids without a binding are noted as needed. */
-function bySchemaId(target: ConverterTarget, sources: Sources, place: AvroPlace): Converter {
+function bySchemaId(target: ConverterTarget, sources: Sources, place: Place): Converter {
   const { columns, fault } = target;
   const stage = place === 'key' ? 'key' : 'value';
   const needed = place === 'key' ? target.needs.keySchemas : target.needs.valueSchemas;
@@ -146,7 +147,8 @@ function bySchemaId(target: ConverterTarget, sources: Sources, place: AvroPlace)
     if (source.kind === 'refused') {
       return { refused: () => fault.set(stage, source.reason, source.error, id) };
     }
-    return compileAvroDecoder(placedSchema(source, place), columns, source.bindings);
+    const { text, bindings } = source;
+    return sourceFormat(text.type).compile({ text, place, bindings }, columns);
   };
   let lastId = -1;
   let last: Decode | undefined;

@@ -6,6 +6,7 @@ import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
 import type { DataFile, PartitionSpec, Schema } from '../formats/iceberg/types.ts';
 import type { RangeGap, StagedRange } from '../metadata/tables.ts';
 import type { SystemColumn, TopicConfigs } from './settings.ts';
+import type { SchemaText } from './sources/source.ts';
 import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';
 
 /** Batches of one partition, in shared memory where possible. */
@@ -32,8 +33,7 @@ export interface JobSlice {
 export type SourceBinding =
   | {
       readonly kind: 'bound';
-      readonly schema: string;
-      readonly references: readonly string[];
+      readonly text: SchemaText;
       readonly bindings: ReadonlyMap<string, number>;
     }
   | { readonly kind: 'refused'; readonly reason: DeadLetterReason; readonly error: string };

@@ -4,7 +4,6 @@ import { FloeError, isFloeError } from '../base/error.ts';
 import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
 import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { SchemaSource } from '../schema-registry/schema-source.ts';
-import { proposedColumns } from './avro-source.ts';
 import { evolve } from './evolve.ts';
 import { buildPartitionFields } from './partition-spec.ts';
 import {
@@ -15,6 +14,9 @@ import {
   type TopicConfigs,
   tableIdentifier,
 } from './settings.ts';
+import { sourceFormat } from './sources/formats.ts';
+import type { SchemaText } from './sources/source.ts';
+import { placeOf, schemaText } from './sources/topic-sources.ts';
 import { systemFields, wholeValue } from './system-columns.ts';
 
 export interface TopicConfigValidator {
@@ -121,16 +123,16 @@ async function knownColumns(
     case 'by_schema_id': {
       const schema = await latestText(schemas, `${topicName}-value`);
       if (schema === undefined) return undefined;
-      return proposedColumns({ schema, references: [] }, whole ? 'value' : 'flattened');
+      const types = { time: config['table.topic.types.time'], nanos: false } as const;
+      return sourceFormat(schema.type).propose(schema, placeOf(config, 'value'), types);
     }
   }
 }
 
-/** Text of the newest Avro version; undefined when there is none, or the registry can't say now. */
-async function latestText(schemas: SchemaSource, subject: string): Promise<string | undefined> {
+/** The newest version's text; undefined when there is none. */
+async function latestText(schemas: SchemaSource, subject: string): Promise<SchemaText | undefined> {
   try {
-    const latest = await schemas.latest(subject);
-    return latest.type === 'AVRO' ? latest.schema : undefined;
+    return schemaText(await schemas.latest(subject));
   } catch (caught) {
     if (isFloeError(caught, 'not-found')) return undefined;
     throw caught;
