@@ -38,8 +38,6 @@ export interface SchemaSource {
   byId(id: number): Promise<RegisteredSchema>;
   /** `guid` is a UUID's text, in any case. */
   byGuid(guid: string): Promise<RegisteredSchema>;
-  /** By the id that records name in a header; the same errors. Missing: the source has no such ids. */
-  byGuid?(guid: string): Promise<RegisteredSchema>;
   latest(subject: string): Promise<SubjectVersion>;
   /** The version of `schemaId` under `subject`, for ordering versions; undefined when it isn't registered there. */
   versionOf(subject: string, schemaId: number): Promise<number | undefined>;
