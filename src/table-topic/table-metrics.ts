@@ -1,0 +1,32 @@
+// The counters that one table's work moves. Not for: gauges over all tables (table-topics.ts).
+import type { Metrics } from '../base/metrics.ts';
+import type { Committed } from './commit.ts';
+import type { JobStaged } from './job.ts';
+
+/** A stage entered. */
+export function countStaged(
+  metrics: Metrics,
+  result: Pick<JobStaged, 'rows' | 'deadLetters' | 'skipped'>,
+): void {
+  metrics.count('floe_table_rows_total', 'Rows staged', {}, result.rows);
+  metrics.count('floe_table_dead_letters_total', 'Dead letters staged', {}, result.deadLetters);
+  metrics.count('floe_table_skipped_total', 'Records skipped', {}, result.skipped);
+}
+
+/** The table took a commit. */
+export function countCommit(metrics: Metrics, outcome: Committed): void {
+  metrics.count('floe_table_files_total', 'Data files committed', {}, outcome.files);
+  if (outcome.snapshotId !== undefined) {
+    metrics.count('floe_table_commits_total', 'Snapshots committed');
+  }
+}
+
+/** All rounds of one turn, from the first look to the last answer. */
+export function countCommitTime(metrics: Metrics, seconds: number): void {
+  metrics.seconds('floe_table_commit_seconds', 'Time to commit what was staged', seconds);
+}
+
+/** A table was suspended. */
+export function countTrouble(metrics: Metrics, code: string): void {
+  metrics.count('floe_table_troubles_total', 'Times a table ran into trouble', { code });
+}

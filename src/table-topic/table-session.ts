@@ -1,0 +1,118 @@
+// What a coordinator holds of its table: the record in the metadata store, whose epoch fences it (rule T6), and the
+// binding to the table in the catalog. Opened anew after every trouble; the epoch is claimed once.
+// Not for: states (coordinator.ts), reading and staging (staging.ts), commits (commit-rounds.ts).
+import { assert } from '../base/assert.ts';
+import { FloeError } from '../base/error.ts';
+import type { Logger } from '../base/log.ts';
+import type { TableIdentifier } from '../catalog/catalog.ts';
+import type { TableRecord, TablesMetadata } from '../metadata/tables.ts';
+import type { Topic } from '../metadata/topics.ts';
+import { type BindingDeps, TableBinding } from './binding.ts';
+import type { RecoveryPolicy } from './positions.ts';
+import type { TableProgress } from './progress.ts';
+import { resolveTopicConfigs, tableIdentifier } from './settings.ts';
+import type { TableState } from './table-state.ts';
+
+export interface SessionDeps extends BindingDeps {
+  readonly tables: TablesMetadata;
+  readonly logger: Logger;
+}
+
+export class TableSession {
+  readonly #deps: SessionDeps;
+  readonly #topic: Topic;
+  readonly #progress: TableProgress;
+  readonly identifier: TableIdentifier;
+  #record: TableRecord | undefined;
+  #binding: TableBinding | undefined;
+
+  constructor(deps: SessionDeps, topic: Topic, progress: TableProgress) {
+    this.#deps = deps;
+    this.#topic = topic;
+    this.#progress = progress;
+    this.identifier = tableIdentifier(topic.name, resolveTopicConfigs(topic.config));
+  }
+
+  /** Undefined until the epoch is claimed. */
+  get record(): TableRecord | undefined {
+    return this.#record;
+  }
+
+  /** Undefined until the table was looked up. */
+  get binding(): TableBinding | undefined {
+    return this.#binding;
+  }
+
+  get epoch(): number {
+    assert(this.#record !== undefined, 'T6: nothing is done before the epoch is claimed');
+    return this.#record.epoch;
+  }
+
+  get tableUuid(): string {
+    return this.#binding?.table?.metadata['table-uuid'] ?? this.#record?.tableUuid ?? '';
+  }
+
+  /** Claims the epoch the first time; later looks whether it is still ours, and whether an operator paused. */
+  async claim(): Promise<'held' | 'paused' | 'fenced'> {
+    const { tables } = this.#deps;
+    const { topicId, name: topicName } = this.#topic;
+    const { namespace, name: table } = this.identifier;
+    this.#record ??= await tables.claim({ topicId, topicName, namespace, table });
+    const known = await tables.get(topicId);
+    if (known === undefined || known.epoch !== this.#record.epoch) return 'fenced';
+    this.#record = known;
+    return known.paused ? 'paused' : 'held';
+  }
+
+  /** Goes on as an operator chose, from a table that somebody moved. */
+  async recover(policy: RecoveryPolicy): Promise<void> {
+    const backfill = resolveTopicConfigs(this.#topic.config)['table.topic.backfill'];
+    const table = { identifier: this.identifier, epoch: this.epoch, backfill };
+    this.#record = await this.#progress.recover(policy, table);
+  }
+
+  /** Finds or creates the table and reads back how far it is. False: its columns aren't known yet. */
+  async open(): Promise<boolean> {
+    const { topicId, name: topicName } = this.#topic;
+    const config = resolveTopicConfigs(this.#topic.config);
+    const binding = new TableBinding(this.#deps, {
+      owner: { topicId, topicName },
+      identifier: this.identifier,
+      config,
+      tableUuid: this.#record!.tableUuid,
+    });
+    const there = await binding.open();
+    this.#binding = binding;
+    if (there) {
+      await this.noteUuid('starting');
+      await this.#progress.adopt(binding.table!.metadata, this.epoch);
+    }
+    await this.#progress.init(config['table.topic.backfill']);
+    return there;
+  }
+
+  /** The uuid is stored before the first commit, so that a table of the same name never passes for ours (T3). */
+  async noteUuid(state: TableState): Promise<void> {
+    const uuid = this.#binding?.table?.metadata['table-uuid'];
+    if (uuid === undefined || this.#record!.tableUuid === uuid) return;
+    const changes = { tableUuid: uuid, state };
+    this.#record = await this.#deps.tables.update(this.#topic.topicId, this.epoch, changes);
+  }
+
+  /** T8, T4: what is staged is dropped, and read again from where the table is. */
+  async rewindToTable(): Promise<void> {
+    const binding = this.#binding!;
+    await binding.reload();
+    this.#record = await this.#progress.rewindTo(binding.table!.metadata, this.epoch);
+  }
+
+  /** For people who look at the metadata; the truth is the coordinator's. */
+  async report(state: TableState, reason: string): Promise<void> {
+    if (this.#record === undefined) return;
+    try {
+      await this.#deps.tables.update(this.#topic.topicId, this.epoch, { state, reason });
+    } catch (caught) {
+      this.#deps.logger.debug({ error: FloeError.from(caught).message }, 'state not reported');
+    }
+  }
+}
