@@ -1,4 +1,4 @@
-// Deletion vectors (v3): the blob in a Puffin file that names the deleted rows of one data file.
+// Deletion vectors (v3): the blob in a Puffin file (puffin.ts) that names the deleted rows of one data file.
 // Layout: length (4, big endian), magic, a 64-bit Roaring bitmap, CRC-32 (4, big endian). Source: Puffin spec,
 // "deletion-vector-v1"; Roaring format spec, "64-bit extension" (keys of 32 bits, one 32-bit bitmap each).
 import { crc32 } from 'node:zlib';
@@ -24,6 +24,51 @@ export async function readDeletionVector(blob: Uint8Array, maxRows: number): Pro
   if (Buffer.compare(body.subarray(0, 4), MAGIC) !== 0) throw corrupt('wrong magic number');
   if (crc32(body) !== view.getUint32(4 + length)) throw corrupt('wrong checksum');
   return readBitmap64(body.subarray(4), maxRows);
+}
+
+/** The blob that names `positions`, ascending and each once. */
+export async function writeDeletionVector(positions: Float64Array): Promise<Uint8Array> {
+  await roaringLibraryInitialize();
+  const body = Buffer.concat([MAGIC, writeBitmap64(positions)]);
+  const blob = new Uint8Array(body.length + 8);
+  const view = new DataView(blob.buffer);
+  view.setUint32(0, body.length);
+  blob.set(body, 4);
+  view.setUint32(4 + body.length, crc32(body));
+  return blob;
+}
+
+/** A 64-bit Roaring bitmap: a count, then a 32-bit bitmap under each high half. */
+function writeBitmap64(positions: Float64Array): Uint8Array {
+  const parts: Uint8Array[] = [];
+  let count = 0;
+  for (let start = 0; start < positions.length; ) {
+    const high = Math.floor(positions[start]! / 2 ** 32);
+    let end = start + 1;
+    while (end < positions.length && positions[end]! < (high + 1) * 2 ** 32) end += 1;
+    const low = Uint32Array.from(
+      positions.subarray(start, end),
+      (position) => position - high * 2 ** 32,
+    );
+    const key = new Uint8Array(4);
+    new DataView(key.buffer).setUint32(0, high, true);
+    parts.push(key, writeBitmap32(low));
+    count += 1;
+    start = end;
+  }
+  const head = new Uint8Array(8);
+  new DataView(head.buffer).setBigUint64(0, BigInt(count), true);
+  return Buffer.concat([head, ...parts]);
+}
+
+function writeBitmap32(values: Uint32Array): Uint8Array {
+  const bitmap = new RoaringBitmap32(values);
+  try {
+    bitmap.runOptimize();
+    return new Uint8Array(bitmap.serialize('portable'));
+  } finally {
+    bitmap.dispose();
+  }
 }
 
 /** A serialised 64-bit Roaring bitmap of row positions. */
