@@ -4,18 +4,15 @@
 import { bigintToBytes } from '../iceberg/value.ts';
 import type { Leaf } from './leaves.ts';
 
-/** Iceberg's default metrics mode keeps this many code points or bytes. */
-const TRUNCATE_LENGTH = 16;
-
-/** A lower bound from the plain bytes of a minimum. */
-export function icebergLower(leaf: Leaf, min: Uint8Array): Uint8Array {
-  if (leaf.physical === 'BYTE_ARRAY') return truncateLower(leaf, min, TRUNCATE_LENGTH);
+/** A lower bound from the plain bytes of a minimum; text and bytes keep `length` code points or bytes. */
+export function icebergLower(leaf: Leaf, min: Uint8Array, length: number): Uint8Array {
+  if (leaf.physical === 'BYTE_ARRAY') return truncateLower(leaf, min, length);
   return singleValue(leaf, min);
 }
 
 /** An upper bound from the plain bytes of a maximum; undefined when no short one exists. */
-export function icebergUpper(leaf: Leaf, max: Uint8Array): Uint8Array | undefined {
-  if (leaf.physical === 'BYTE_ARRAY') return truncateUpper(leaf, max, TRUNCATE_LENGTH);
+export function icebergUpper(leaf: Leaf, max: Uint8Array, length: number): Uint8Array | undefined {
+  if (leaf.physical === 'BYTE_ARRAY') return truncateUpper(leaf, max, length);
   return singleValue(leaf, max);
 }
 

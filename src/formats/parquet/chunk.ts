@@ -4,19 +4,17 @@
 // vectorised readers too).
 import { crc32 } from 'node:zlib';
 import type { TableColumns } from '../arrow/table-columns.ts';
+import { bloomFilter } from './bloom.ts';
 import { ByteSink } from './byte-sink.ts';
+import { type Codec, createCodec } from './codecs.ts';
 import { type Dictionary, DictionaryBuilder } from './dictionary.ts';
 import { bitWidth, encodeHybrid } from './hybrid.ts';
+import type { FileLayout } from './layout.ts';
 import type { Leaf } from './leaves.ts';
 import { type Shredded, shred } from './shred.ts';
 import { extremesOf, type LeafStatistics } from './statistics.ts';
 import { CODEC, ENCODING, PAGE_TYPE, serializeThrift } from './thrift.ts';
 import { encodePlain, plainSize, type Values, valuesOf } from './values.ts';
-import { type Compress, zstdCompressor } from './zstd.ts';
-
-/** Entries and plain bytes of a data page, about: small enough to skip by, large enough for the compressor. */
-const PAGE_ENTRIES = 1 << 16;
-const PAGE_BYTES = 1 << 20;
 
 /** A chunk whose first page doesn't shrink below this part of itself is stored as it is. */
 const WORTH_COMPRESSING = 0.95;
@@ -32,6 +30,8 @@ export interface Chunk {
   /** Bytes of the dictionary page with its header; 0 without one. */
   readonly dictionarySize: number;
   readonly dataPages: number;
+  /** Header and bitset of the bloom filter, where the layout asks for one. */
+  readonly bloom?: Uint8Array;
   readonly statistics: LeafStatistics;
 }
 
@@ -39,22 +39,18 @@ export interface Chunk {
 export class ChunkEncoder {
   readonly #sink = new ByteSink();
   readonly #dictionaries = new DictionaryBuilder();
-  readonly #compress: Compress | undefined;
+  readonly #codecs = new Map<string, Codec>();
 
-  /** `level` of zstd; undefined stores pages as they are. */
-  constructor(level: number | undefined) {
-    this.#compress = level === undefined ? undefined : zstdCompressor(level);
-  }
-
-  encode(columns: TableColumns, leaf: Leaf): Chunk {
+  encode(columns: TableColumns, leaf: Leaf, layout: FileLayout): Chunk {
     const shredded = shred(columns, leaf);
     const values = valuesOf(leaf, shredded);
-    const dictionary = values.kind === 'booleans' ? null : this.#dictionaries.build(values);
+    const dictionary =
+      values.kind === 'booleans' ? null : this.#dictionaries.build(values, layout.dictionaryBytes);
     // Levels alone are runs already.
-    const pages = new Pages(values.count === 0 ? undefined : this.#compress);
+    const pages = new Pages(values.count === 0 ? STORED : this.#codec(layout));
     let taken = 0;
     for (let from = 0; from < shredded.count; ) {
-      const to = pageEnd(shredded, from, values, taken);
+      const to = pageEnd(shredded, values, { from, taken, layout });
       const present = countValues(leaf, shredded, from, to);
       this.#sink.clear();
       this.#levels(leaf, shredded, from, to);
@@ -76,8 +72,19 @@ export class ChunkEncoder {
       ...pages.result(),
       dictionarySize,
       dataPages,
+      ...bloomOf(leaf, values, { dictionary, layout }),
       statistics: { valueCount: count, nullCount: count - shredded.values, nanCount, min, max },
     };
+  }
+
+  #codec({ codec, level }: FileLayout): Codec {
+    const key = `${codec}/${level}`;
+    let found = this.#codecs.get(key);
+    if (found === undefined) {
+      found = createCodec(codec, level);
+      this.#codecs.set(key, found);
+    }
+    return found;
   }
 
   #levels(leaf: Leaf, { definition, repetition }: Shredded, from: number, to: number): void {
@@ -121,18 +128,40 @@ export class ChunkEncoder {
   }
 }
 
-/** Where the page that starts at entry `from` ends: at a row's border, near the size aimed at. */
-function pageEnd(shredded: Shredded, from: number, values: Values, taken: number): number {
+function bloomOf(
+  leaf: Leaf,
+  values: Values,
+  { dictionary, layout }: { readonly dictionary: Dictionary | null; readonly layout: FileLayout },
+): Pick<Chunk, 'bloom'> {
+  const falsePositives = layout.bloomFilters.get(leaf.fieldId);
+  if (falsePositives === undefined || values.kind === 'booleans') return {};
+  const options = { falsePositives, maxBytes: layout.bloomMaxBytes };
+  return { bloom: bloomFilter(values, dictionary?.entries ?? null, options) };
+}
+
+/**
+ * Where the page that starts at entry `from` ends: at a row's border, near the size aimed at, small enough to skip by,
+ * large enough for the compressor. `taken` values were in earlier pages.
+ */
+function pageEnd(
+  shredded: Shredded,
+  values: Values,
+  {
+    from,
+    taken,
+    layout,
+  }: { readonly from: number; readonly taken: number; readonly layout: FileLayout },
+): number {
   const { count, repetition } = shredded;
   const toRow = (end: number) => {
     if (repetition !== null) while (end < count && repetition[end] !== 0) end++;
     return Math.min(end, count);
   };
-  let entries = PAGE_ENTRIES;
-  if (values.kind === 'bytes') {
-    const until = Math.min(values.count, taken + entries);
-    const size = plainSize(values, taken, until);
-    if (size > PAGE_BYTES) entries = Math.max(1, Math.floor((entries * PAGE_BYTES) / size));
+  let entries = layout.pageRows;
+  const until = Math.min(values.count, taken + entries);
+  const size = plainSize(values, taken, until);
+  if (size > layout.pageBytes) {
+    entries = Math.max(1, Math.floor(((until - taken) * layout.pageBytes) / size));
   }
   return toRow(from + entries);
 }
@@ -144,6 +173,8 @@ function countValues(leaf: Leaf, { definition }: Shredded, from: number, to: num
   return present;
 }
 
+const STORED: Codec = { number: CODEC.UNCOMPRESSED, compress: undefined };
+
 interface PageContent {
   readonly count: number;
   readonly encoding: number;
@@ -153,13 +184,13 @@ interface PageContent {
 class Pages {
   count = 0;
   readonly #parts: Uint8Array[] = [];
-  readonly #compress: Compress | undefined;
+  readonly #wanted: Codec;
   #codec: number | undefined;
   #compressed = 0;
   #uncompressed = 0;
 
-  constructor(compress: Compress | undefined) {
-    this.#compress = compress;
+  constructor(codec: Codec) {
+    this.#wanted = codec;
   }
 
   /** Copies `body`, which may be reused afterwards. Returns the page's stored size. A dictionary goes first. */
@@ -195,11 +226,12 @@ class Pages {
   }
 
   #store(body: Uint8Array): Uint8Array {
-    if (this.#compress === undefined || this.#codec === CODEC.UNCOMPRESSED) return body;
-    const compressed = this.#compress(body);
+    const { compress, number } = this.#wanted;
+    if (compress === undefined || this.#codec === CODEC.UNCOMPRESSED) return body;
+    const compressed = compress(body);
     if (this.#codec === undefined) {
       const worth = compressed.length < body.length * WORTH_COMPRESSING;
-      this.#codec = worth ? CODEC.ZSTD : CODEC.UNCOMPRESSED;
+      this.#codec = worth ? number : CODEC.UNCOMPRESSED;
       if (!worth) return body;
     }
     return compressed;

@@ -4,9 +4,8 @@
 import { byteValues } from '../byte-values.ts';
 import type { ByteValues, WordValues } from './values.ts';
 
-/** Entries and bytes of a dictionary at most: what readers keep in cache, and indices stay narrow. */
+/** Entries of a dictionary at most: indices stay narrow. */
 const MAX_ENTRIES = 1 << 16;
-const MAX_BYTES = 1 << 20;
 
 /** After this many values, distinct ones must be fewer than 3 of 4. */
 const TRIAL_VALUES = 4096;
@@ -33,10 +32,12 @@ export class DictionaryBuilder {
   #table = new Int32Array(1 << 12);
   #mask = 0;
   #count = 0;
+  #maxBytes = 0;
 
-  /** The dictionary of all values, or null when it would be too large or gain too little. */
-  build(values: ByteValues | WordValues): Dictionary | null {
-    if (values.count === 0) return null;
+  /** The dictionary of all values, or null when it would take more than `maxBytes` or gain too little. */
+  build(values: ByteValues | WordValues, maxBytes: number): Dictionary | null {
+    if (values.count === 0 || maxBytes === 0) return null;
+    this.#maxBytes = maxBytes;
     if (this.#indices.length < values.count) this.#indices = new Int32Array(values.count * 2);
     this.#count = 0;
     this.#resetTable(1 << 12);
@@ -124,7 +125,7 @@ export class DictionaryBuilder {
       }
       this.#indices[i] = found - 1;
     }
-    return this.#count * 8 <= MAX_BYTES;
+    return this.#count * 8 <= this.#maxBytes;
   }
 
   /** Values of any fixed width, as words of 32 bits, by hash. */
@@ -155,7 +156,7 @@ export class DictionaryBuilder {
       }
       this.#indices[i] = found - 1;
     }
-    return this.#count * perValue * 4 <= MAX_BYTES;
+    return this.#count * perValue * 4 <= this.#maxBytes;
   }
 
   /** A new entry at an empty place of the table: its number from 1, or 0 when the dictionary is given up. */
@@ -179,7 +180,7 @@ export class DictionaryBuilder {
       }
       if (found === 0) {
         bytes += offsets[slot + 1]! - offsets[slot]! + 4;
-        if (bytes > MAX_BYTES) return false;
+        if (bytes > this.#maxBytes) return false;
         found = this.#insert(slot, probe, i);
         if (found === 0) return false;
         if (this.#count * 2 > this.#mask) this.#rehash(hashOf);

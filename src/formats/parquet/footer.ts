@@ -16,6 +16,8 @@ const STATISTICS_LENGTH = 64;
 export interface PlacedChunk {
   readonly chunk: Chunk;
   readonly offset: number;
+  /** Where its bloom filter is, when it has one. */
+  readonly bloomOffset?: number;
 }
 
 export interface RowGroup {
@@ -98,7 +100,7 @@ function rowGroup({ chunks, rowCount }: RowGroup, sorting: readonly SortingColum
   };
 }
 
-function columnChunk({ chunk, offset }: PlacedChunk): ThriftStruct {
+function columnChunk({ chunk, offset, bloomOffset }: PlacedChunk): ThriftStruct {
   const { leaf, statistics, dictionarySize, dataPages } = chunk;
   const dictionary = dictionarySize > 0;
   const dataEncoding = dictionary ? ENCODING.RLE_DICTIONARY : ENCODING.PLAIN;
@@ -128,6 +130,8 @@ function columnChunk({ chunk, offset }: PlacedChunk): ThriftStruct {
       field_11: dictionary ? BigInt(offset) : undefined,
       field_12: footerStatistics(leaf, statistics),
       field_13: pageStatistics,
+      field_14: bloomOffset === undefined ? undefined : BigInt(bloomOffset),
+      field_15: bloomOffset === undefined ? undefined : chunk.bloom?.length,
     },
   };
 }

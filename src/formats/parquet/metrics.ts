@@ -2,22 +2,28 @@
 // Source: Iceberg table spec, data_file; limits as in the reference implementation's default metrics modes.
 import type { FileMetrics } from '../iceberg/types.ts';
 import { icebergLower, icebergUpper } from './bounds.ts';
+import type { MetricsConfig, MetricsMode } from './layout.ts';
 import type { Leaf } from './leaves.ts';
 import type { LeafStatistics } from './statistics.ts';
 
-/** Columns with metrics, counted in schema order; a wide table's manifests would swell otherwise. */
-export const METRICS_COLUMNS = 100;
+/** A column of the file with what was counted over its chunks. */
+export interface MeasuredLeaf {
+  readonly leaf: Leaf;
+  readonly statistics: LeafStatistics;
+  /** Stored bytes. */
+  readonly size: number;
+}
 
 /** Floe's own columns always have metrics: time and offset are what queries prune by. */
-const hasMetrics = (leaf: Leaf, index: number) =>
-  index < METRICS_COLUMNS || leaf.topLevel.startsWith('_kafka_');
+function modeOf({ fieldId, topLevel }: Leaf, index: number, config: MetricsConfig): MetricsMode {
+  const own = config.byField.get(fieldId);
+  if (own !== undefined) return own;
+  const counted = index < config.maxColumns || topLevel.startsWith('_kafka_');
+  return counted ? config.standard : 'none';
+}
 
-/** `sizes` are the stored bytes of each leaf. Repeated leaves have counts but no bounds, as no reader prunes by them. */
-export function metricsOf(
-  leaves: readonly Leaf[],
-  statistics: readonly LeafStatistics[],
-  sizes: readonly number[],
-): FileMetrics {
+/** Repeated leaves have counts but no bounds, as no reader prunes by them. */
+export function metricsOf(leaves: readonly MeasuredLeaf[], config: MetricsConfig): FileMetrics {
   const metrics = {
     columnSizes: new Map<number, number>(),
     valueCounts: new Map<number, number>(),
@@ -26,17 +32,21 @@ export function metricsOf(
     lowerBounds: new Map<number, Uint8Array>(),
     upperBounds: new Map<number, Uint8Array>(),
   };
-  leaves.forEach((leaf, i) => {
+  leaves.forEach(({ leaf, statistics, size }, i) => {
     const id = leaf.fieldId;
-    metrics.columnSizes.set(id, sizes[i]!);
-    if (!hasMetrics(leaf, i)) return;
-    const { valueCount, nullCount, nanCount, min, max } = statistics[i]!;
+    metrics.columnSizes.set(id, size);
+    const mode = modeOf(leaf, i, config);
+    if (mode === 'none') return;
+    const { valueCount, nullCount, nanCount, min, max } = statistics;
     metrics.valueCounts.set(id, valueCount);
     metrics.nullValueCounts.set(id, nullCount);
     if (leaf.type === 'float' || leaf.type === 'double') metrics.nanValueCounts.set(id, nanCount);
-    if (leaf.maxRepetition > 0 || min === undefined || max === undefined) return;
-    metrics.lowerBounds.set(id, icebergLower(leaf, min));
-    const upper = icebergUpper(leaf, max);
+    if (mode === 'counts' || leaf.maxRepetition > 0 || min === undefined || max === undefined) {
+      return;
+    }
+    const length = mode === 'full' ? Number.POSITIVE_INFINITY : mode;
+    metrics.lowerBounds.set(id, icebergLower(leaf, min, length));
+    const upper = icebergUpper(leaf, max, length);
     if (upper !== undefined) metrics.upperBounds.set(id, upper);
   });
   return metrics;

@@ -15,6 +15,13 @@ export function serializeThrift(struct: ThriftStruct): Uint8Array {
 /** Encoding numbers of parquet.thrift. */
 export const ENCODING = { PLAIN: 0, RLE: 3, RLE_DICTIONARY: 8 } as const;
 /** CompressionCodec numbers of parquet.thrift. */
-export const CODEC = { UNCOMPRESSED: 0, ZSTD: 6 } as const;
+export const CODEC = {
+  UNCOMPRESSED: 0,
+  SNAPPY: 1,
+  GZIP: 2,
+  BROTLI: 4,
+  ZSTD: 6,
+  LZ4_RAW: 7,
+} as const;
 /** PageType numbers of parquet.thrift. */
 export const PAGE_TYPE = { DATA: 0, DICTIONARY: 2 } as const;
