@@ -1,6 +1,7 @@
 // What a converter is, and the two objects it reports in: the fault of the last record, and what records need.
 import type { TableColumns } from '../formats/arrow/table-columns.ts';
 import type { JsonInference } from '../formats/json/infer.ts';
+import type { RowChange } from './change.ts';
 import type { JobConfig, JobTable } from './job.ts';
 import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';
 
@@ -51,4 +52,6 @@ export interface ConverterTarget {
   readonly config: JobConfig;
   readonly fault: Fault;
   readonly needs: Needs;
+  /** What the last record does to the table; set by converters of sources that say so. */
+  readonly change: RowChange;
 }

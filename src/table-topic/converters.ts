@@ -15,11 +15,14 @@ import type { DeadLetterStage } from './system-columns.ts';
 
 export function compileValue(target: ConverterTarget): Converter {
   const { columns, table, config, fault } = target;
-  const whole = config['table.topic.transform.value.type'] === 'none';
+  const transform = config['table.topic.transform.value.type'];
+  const whole = transform === 'none';
+  const noNull = (inner: Converter) =>
+    transform === 'flatten_debezium' ? skipTombstone(fault, inner) : refuseNull(fault, inner);
   const kind = config['table.topic.convert.value.type'];
   switch (kind) {
     case 'by_schema_id':
-      return refuseNull(fault, bySchemaId(target, table.values, placeOf(config, 'value')));
+      return noNull(bySchemaId(target, table.values, placeOf(config, 'value')));
     case 'json': {
       if (!whole) return refuseNull(fault, compileJsonValue(target));
       const column = bytesColumn(columns, table.bindings.get(VALUE_COLUMN));
@@ -57,6 +60,14 @@ function refuseNull(fault: Fault, inner: Converter): Converter {
   return (bytes, start, length) =>
     length < 0
       ? fault.set('value', 'null_value', 'the value is null and the table is append-only')
+      : inner(bytes, start, length);
+}
+
+/** Debezium's null value follows a delete, which is a row already: it says nothing more. */
+function skipTombstone(fault: Fault, inner: Converter): Converter {
+  return (bytes, start, length) =>
+    length < 0
+      ? fault.set('value', 'no_row', 'a tombstone after a delete')
       : inner(bytes, start, length);
 }
 
@@ -148,7 +159,7 @@ function bySchemaId(target: ConverterTarget, sources: Sources, place: Place): Co
       return { refused: () => fault.set(stage, source.reason, source.error, id) };
     }
     const { text, bindings } = source;
-    return sourceFormat(text.type).compile({ text, place, bindings }, columns);
+    return sourceFormat(text.type).compile({ text, place, bindings }, columns, target.change);
   };
   let lastId = -1;
   let last: Decode | undefined;

@@ -10,6 +10,7 @@ import type { Int32Column, Int64Column } from '../formats/arrow/scalar-columns.t
 import { TableColumns } from '../formats/arrow/table-columns.ts';
 import type { JsonInference } from '../formats/json/infer.ts';
 import type { RecordCursor } from '../protocol/record-cursor.ts';
+import { RowChange } from './change.ts';
 import { type Converter, Fault, Needs } from './converter.ts';
 import { compileKey, compileValue } from './converters.ts';
 import type { JobConfig, JobNeeds, JobTable, TableJob } from './job.ts';
@@ -20,6 +21,8 @@ const SAFE_MILLIS = Math.floor(Number.MAX_SAFE_INTEGER / 1_000);
 
 export class RowBuilder {
   readonly columns: TableColumns;
+  /** What the last record does to the table's rows: an insert unless its source says otherwise. */
+  readonly change = new RowChange();
   /** Why the last `append` returned false. */
   readonly fault = new Fault();
   readonly #needs = new Needs();
@@ -42,7 +45,14 @@ export class RowBuilder {
     this.#offset = find(system.offset);
     this.#timestamp = find(system.timestamp);
     this.#headers = headerColumns(find<ListColumn>(system.headers));
-    const target = { columns, table, config, fault: this.fault, needs: this.#needs };
+    const target = {
+      columns,
+      table,
+      config,
+      fault: this.fault,
+      needs: this.#needs,
+      change: this.change,
+    };
     this.#value = compileValue(target);
     this.#key = compileKey(target);
   }

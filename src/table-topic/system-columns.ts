@@ -75,9 +75,13 @@ export const DEAD_LETTER_TABLE: ProposedStruct = {
   fields: DEAD_LETTER_FIELDS.map(([name, type]) => plain(name, type, name)),
 };
 
-/** What stage of a record's way failed, and why, in words that programs may match. */
+/**
+ * What stage of a record's way failed, and why, in words that programs may match. `no_row`: nothing failed, a record of
+ * this kind is no row of the table (a tombstone after Debezium's delete, a heartbeat); it is counted as skipped.
+ */
 export type DeadLetterStage = 'batch' | 'key' | 'value';
 export type DeadLetterReason =
+  | 'no_row'
   | 'null_value'
   | 'no_schema_id'
   | 'unknown_schema_id'

@@ -165,6 +165,8 @@ class Pass {
   /** Slice and offset of each dead letter. */
   readonly #letterAt: { readonly slice: number; readonly offset: number }[] = [];
   #faults: { readonly slice: number; readonly offset: number }[] = [];
+  /** Records that are no rows by their kind: passed over under every policy, and counted. */
+  #noRows: { readonly slice: number; readonly offset: number }[] = [];
   #full = false;
   #measuredRows = 0;
   halted: JobHalted | undefined;
@@ -247,6 +249,10 @@ class Pass {
   /** False: the job ends before this record. */
   #fault(slice: number, offset: number, keep: (letters: DeadLetters) => void): boolean {
     const { fault } = this.#rows;
+    if (fault.reason === 'no_row') {
+      this.#noRows.push({ slice, offset });
+      return true;
+    }
     const { partition, deadLettersFrom } = this.#job.slices[slice]!;
     if (this.#job.config['table.topic.errors.tolerance'] === 'none') {
       const { stage, reason, error } = fault;
@@ -283,9 +289,10 @@ class Pass {
       gaps: gaps.map((gap) => ({ ...gap, to: Math.min(gap.to, end) })),
     };
     this.#outcomes.length = index + 1;
-    this.#faults = this.#faults.filter(
-      (at) => at.slice < index || (at.slice === index && at.offset < end),
-    );
+    const before = (at: { readonly slice: number; readonly offset: number }) =>
+      at.slice < index || (at.slice === index && at.offset < end);
+    this.#faults = this.#faults.filter(before);
+    this.#noRows = this.#noRows.filter(before);
     const { columns } = this.#rows;
     columns.rowCount = row;
     columns.rollback();
@@ -311,7 +318,7 @@ class Pass {
       ranges: this.#outcomes.map((one) => one.range).filter((range) => range.end > range.start),
       rows: this.#rows.columns.rowCount,
       deadLetters: skips ? 0 : this.#faults.length,
-      skipped: skips ? this.#faults.length : 0,
+      skipped: (skips ? this.#faults.length : 0) + this.#noRows.length,
     };
   }
 }

@@ -20,8 +20,10 @@ import {
 import { RowFailure } from '../arrow/row-failure.ts';
 import type { BooleanColumn } from '../arrow/scalar-columns.ts';
 import type { TableColumns } from '../arrow/table-columns.ts';
+import { VARIABLE_DECIMAL } from './connect-types.ts';
 import { AvroCursor, type Step } from './cursor.ts';
 import { compileJsonText } from './json-text.ts';
+import { variableDecimalStep } from './logical-steps.ts';
 import { scalarStep } from './scalar-steps.ts';
 import {
   type AvroArray,
@@ -52,8 +54,11 @@ export function compileAvroDecoder(
   columns: TableColumns,
   bindings: Bindings,
 ): AvroDecoder {
-  const compiler = new Compiler(columns, bindings);
-  const step = compiler.root(schema);
+  return rowDecoder(new Compiler(columns, bindings).root(schema), columns);
+}
+
+/** A decoder that runs `step` over each value, and turns what it raises into a reason and a row rolled back. */
+export function rowDecoder(step: Step, columns: TableColumns): AvroDecoder {
   const cursor = new AvroCursor();
   return {
     decode(bytes, start, end) {
@@ -72,6 +77,23 @@ export function compileAvroDecoder(
   };
 }
 
+/** The parts of a decoder, for who lays the row out otherwise than the schema's root does (Debezium's envelope). */
+export interface AvroParts {
+  /** Steps for the fields of a record, whose columns are at top level. */
+  fields(record: AvroRecord): readonly Child[];
+  /** The step for one value at a source path; it skips where nothing is bound. */
+  child(schema: AvroSchema, path: string): Child;
+}
+
+/** See {@link AvroParts}. */
+export function compileAvroParts(columns: TableColumns, bindings: Bindings): AvroParts {
+  const compiler = new Compiler(columns, bindings);
+  return {
+    fields: (record) => compiler.fields(record, '', [record]),
+    child: (schema, path) => compiler.child(schema, path, []),
+  };
+}
+
 class Compiler {
   readonly #columns: TableColumns;
   readonly #bindings: Bindings;
@@ -84,10 +106,10 @@ class Compiler {
   root(schema: AvroSchema): Step {
     const record = rootRecord(schema);
     if (record === undefined) {
-      const child = this.#child(schema, ROOT_PATH, []);
+      const child = this.child(schema, ROOT_PATH, []);
       return unroll([child], this.#columns);
     }
-    const fields = unroll(this.#fields(record, '', [record]), this.#columns);
+    const fields = unroll(this.fields(record, '', [record]), this.#columns);
     if (schema.kind !== 'union') return fields;
     const recordAt = schema.branches.findIndex((branch) => branch.kind !== 'null');
     return (cursor) => {
@@ -97,14 +119,14 @@ class Compiler {
     };
   }
 
-  #fields(record: AvroRecord, path: string, ancestors: readonly AvroRecord[]): Child[] {
+  fields(record: AvroRecord, path: string, ancestors: readonly AvroRecord[]): Child[] {
     return record.fields.map((field) =>
-      this.#child(field.type, fieldPath(path, field.name), ancestors),
+      this.child(field.type, fieldPath(path, field.name), ancestors),
     );
   }
 
   /** The step for what lies at `path`: skipping when it isn't bound. */
-  #child(schema: AvroSchema, path: string, ancestors: readonly AvroRecord[]): Child {
+  child(schema: AvroSchema, path: string, ancestors: readonly AvroRecord[]): Child {
     const id = this.#bindings.get(path);
     if (id === undefined) return { step: skipStep(schema), column: undefined };
     const column = this.#columns.byId(id);
@@ -121,6 +143,9 @@ class Compiler {
         return this.#union(schema, path, target);
       case 'record':
         if (ancestors.includes(schema)) return jsonStep(schema, expectBytes(column, schema, path));
+        if (schema.name === VARIABLE_DECIMAL) {
+          return variableDecimalStep(column) ?? mismatch(column, schema, path);
+        }
         return this.#record(schema, path, target);
       case 'array':
         return this.#array(schema, path, target);
@@ -134,7 +159,7 @@ class Compiler {
   #record(schema: AvroRecord, path: string, { column, ancestors }: Target): Step {
     const struct = expect<StructColumn>(column, 'struct', { schema, path });
     if (schema.fields.length === 0) return this.#present(struct, path);
-    const children = this.#fields(schema, path, [...ancestors, schema]);
+    const children = this.fields(schema, path, [...ancestors, schema]);
     const fields = unroll(children, struct);
     return (cursor) => {
       fields(cursor);
@@ -154,7 +179,7 @@ class Compiler {
 
   #array(schema: AvroArray, path: string, { column, ancestors }: Target): Step {
     const list = expect<ListColumn>(column, 'list', { schema, path });
-    const { step } = this.#child(schema.items, elementPath(path), ancestors);
+    const { step } = this.child(schema.items, elementPath(path), ancestors);
     return (cursor) => {
       forEachItem(cursor, step);
       list.end();
@@ -163,8 +188,8 @@ class Compiler {
 
   #map(schema: AvroMap, path: string, { column, ancestors }: Target): Step {
     const map = expect<MapColumn>(column, 'map', { schema, path });
-    const key = this.#child({ kind: 'string' }, keyPath(path), ancestors).step;
-    const value = this.#child(schema.values, valuePath(path), ancestors);
+    const key = this.child({ kind: 'string' }, keyPath(path), ancestors).step;
+    const value = this.child(schema.values, valuePath(path), ancestors);
     const entry: Step = (cursor) => {
       key(cursor);
       value.step(cursor);
@@ -187,7 +212,7 @@ class Compiler {
     const schema: AvroUnion = { kind: 'union', branches };
     const struct = expect<StructColumn>(column, 'struct', { schema, path });
     const children = branches.map((branch) =>
-      this.#child(branch, fieldPath(path, branchName(branch)), target.ancestors),
+      this.child(branch, fieldPath(path, branchName(branch)), target.ancestors),
     );
     return (cursor) => {
       const index = readBranch(cursor, children.length);

@@ -138,6 +138,14 @@ function logicalText(logical: AvroLogical, kind: string, size: number | undefine
       return quoted('time', (cursor) => BigInt(cursor.readInt()) * 1000n);
     case 'time-micros':
       return quoted('time', readBigInt);
+    case 'time-nanos':
+      return quoted('time', (cursor) => readBigInt(cursor) / 1000n);
+    // Perhaps no time of a day: the number says what it is.
+    case 'wide-time-millis':
+    case 'wide-time-micros':
+      return (cursor) => String(readBigInt(cursor));
+    case 'zoned-timestamp':
+      return (cursor) => JSON.stringify(cursor.readText());
     case 'timestamp-millis':
       return quoted('timestamptz', (cursor) => readBigInt(cursor) * 1000n);
     case 'timestamp-micros':

@@ -7,6 +7,7 @@ import type { Int32Column, Int64Column } from '../arrow/scalar-columns.ts';
 import { appendUuidText } from '../arrow/uuid-text.ts';
 import { parsePrimitive } from '../iceberg/primitive.ts';
 import { bigintFromBytes, decimalText } from '../iceberg/value.ts';
+import { IsoReader } from '../json/timestamps.ts';
 import type { AvroCursor, Step } from './cursor.ts';
 import type { AvroFixed, AvroLogical, AvroScalar, AvroSchema } from './schema.ts';
 
@@ -35,6 +36,14 @@ export function logicalStep(schema: AvroSchema, column: Column): Step | undefine
       return timeStep(column, (cursor) => cursor.readInt() * 1000);
     case 'time-micros':
       return timeStep(column, (cursor) => cursor.readSafeLong());
+    case 'time-nanos':
+      return timeStep(column, (cursor) => Math.floor(cursor.readSafeLong() / 1000));
+    case 'wide-time-millis':
+      return timeStep(column, (cursor) => cursor.readInt() * 1000, true);
+    case 'wide-time-micros':
+      return timeStep(column, (cursor) => cursor.readSafeLong(), true);
+    case 'zoned-timestamp':
+      return type === 'timestamptz' ? zonedStep(column as Int64Column) : undefined;
     case 'timestamp-millis':
       return type === 'timestamptz' ? millisStep(column as Int64Column) : undefined;
     case 'local-timestamp-millis':
@@ -102,14 +111,23 @@ function nanosStep(target: Int64Column): Step {
   };
 }
 
-const DAY_MICROS = 86_400_000_000;
+const HOUR_MICROS = 3_600_000_000;
+const DAY_MICROS = 24 * HOUR_MICROS;
 const ZERO = 48;
 
-/** A time of day as text, microseconds or Iceberg's `time`. `read` gives microseconds. */
-function timeStep(column: Column, read: (cursor: AvroCursor) => number): Step | undefined {
+/**
+ * A time of day as text, microseconds or Iceberg's `time`. `read` gives microseconds. `wide`: MySQL's TIME is a span
+ * that may be negative or longer than a day, and 24:00 is a time in PostgreSQL; only `time` can't hold those.
+ */
+function timeStep(
+  column: Column,
+  read: (cursor: AvroCursor) => number,
+  wide = false,
+): Step | undefined {
+  const limited = !wide || column.type === 'time';
   const checked = (cursor: AvroCursor) => {
     const micros = read(cursor);
-    if (micros < 0 || micros >= DAY_MICROS) RowFailure.raise('time outside the day');
+    if (limited && (micros < 0 || micros >= DAY_MICROS)) RowFailure.raise('time outside the day');
     return micros;
   };
   if (column.type === 'long' || column.type === 'time') {
@@ -120,7 +138,12 @@ function timeStep(column: Column, read: (cursor: AvroCursor) => number): Step | 
   const target = column as BytesColumn;
   const buffer = new Uint8Array(15);
   return (cursor) => {
-    writeTime(buffer, checked(cursor));
+    const micros = checked(cursor);
+    if (micros < 0 || micros >= 100 * HOUR_MICROS) {
+      target.appendText(spanText(micros));
+      return;
+    }
+    writeTime(buffer, micros);
     target.append(buffer, 0, buffer.length);
   };
 }
@@ -136,6 +159,53 @@ function writeTime(buffer: Uint8Array, micros: number): void {
   buffer[8] = 46;
   digits(buffer, 9, { value: micros - seconds * 1_000_000, width: 6 });
 }
+
+/** The same form with a sign, or more digits of hours. */
+function spanText(micros: number): string {
+  const span = Math.abs(micros);
+  const pad = (value: number, width: number) => String(Math.floor(value)).padStart(width, '0');
+  const minutes = pad((span / 60_000_000) % 60, 2);
+  const seconds = pad((span / 1_000_000) % 60, 2);
+  const sign = micros < 0 ? '-' : '';
+  return `${sign}${pad(span / HOUR_MICROS, 2)}:${minutes}:${seconds}.${pad(span % 1_000_000, 6)}`;
+}
+
+const iso = new IsoReader();
+
+/** ISO text with an offset. PostgreSQL's infinities become what Debezium writes for those without a zone. */
+function zonedStep(target: Int64Column): Step {
+  return (cursor) => {
+    const length = cursor.readLength();
+    const start = cursor.take(length);
+    const { bytes } = cursor;
+    const reason = appendZonedText(target, bytes, { start, end: start + length });
+    if (reason !== undefined) RowFailure.raise(reason);
+  };
+}
+
+/** Appends text with an offset as microseconds; the reason when it is none. */
+export function appendZonedText(
+  target: Int64Column,
+  bytes: Uint8Array,
+  { start, end }: { readonly start: number; readonly end: number },
+): string | undefined {
+  if (iso.readTimestamp(bytes, start, end)) {
+    if (!iso.hasOffset) return 'a timestamp without offset';
+    target.appendBigInt(iso.micros);
+    return undefined;
+  }
+  const text = Buffer.from(bytes.subarray(start, end)).toString('latin1').toLowerCase();
+  const infinite = INFINITE_MICROS[text];
+  if (infinite === undefined) return 'not an ISO timestamp';
+  target.appendBigInt(infinite);
+  return undefined;
+}
+
+/** Debezium's stand-ins for PostgreSQL's infinite timestamps, in microseconds. */
+const INFINITE_MICROS: Readonly<Record<string, bigint>> = {
+  infinity: 9_223_372_036_825_200_000n,
+  '-infinity': -9_223_372_036_832_400_000n,
+};
 
 function digits(buffer: Uint8Array, at: number, number: { value: number; width: number }): void {
   let { value } = number;
@@ -181,4 +251,27 @@ function decimalStep(
     if (unscaled >= limit || unscaled <= -limit) RowFailure.raise(`decimal exceeds ${column.type}`);
     target.appendBigInt(unscaled);
   };
+}
+
+/** Digits a scale may add or take: a value that names more is broken or an attack on memory. */
+const MAX_SCALE = 10_000;
+
+/** Debezium's decimal of a scale of its own, as exact text. */
+export function variableDecimalStep(column: Column): Step | undefined {
+  if (column.type !== 'string') return undefined;
+  const target = column as BytesColumn;
+  return (cursor) => {
+    const scale = cursor.readInt();
+    const bytes = cursor.readLength();
+    const start = cursor.take(bytes);
+    const unscaled = bigintFromBytes(cursor.bytes.subarray(start, start + bytes));
+    target.appendText(scaledText(unscaled, scale));
+  };
+}
+
+/** An unscaled value and its scale, which may be negative, as text. */
+export function scaledText(unscaled: bigint, scale: number): string {
+  if (Math.abs(scale) > MAX_SCALE) RowFailure.raise(`a decimal of scale ${scale}`);
+  if (scale < 0) return decimalText(unscaled * 10n ** BigInt(-scale), 0);
+  return decimalText(unscaled, scale);
 }

@@ -1,8 +1,10 @@
 // Avro schemas as a checked tree: names resolved, logical types understood, recursion allowed.
 // Source: Avro specification 1.12, "Schema Declaration" and "Logical Types". An unknown or malformed logical type
 // is ignored, as the specification asks; everything else that is wrong is refused with its place.
+// Kafka Connect's name of a type (`connect.name`) counts as a logical type too: connect-types.ts.
 // Not for: compatibility rules (schema-registry/) or reading values (decoder.ts).
 import { FloeError } from '../../base/error.ts';
+import { connectLogical, withConnectPrecision } from './connect-types.ts';
 
 export type AvroPrimitive =
   | 'null'
@@ -28,7 +30,12 @@ export type AvroLogical =
         | 'timestamp-nanos'
         | 'local-timestamp-millis'
         | 'local-timestamp-micros'
-        | 'local-timestamp-nanos';
+        | 'local-timestamp-nanos'
+        /** Connect only: nanoseconds of the day, text with an offset, and times that may lie outside the day. */
+        | 'time-nanos'
+        | 'zoned-timestamp'
+        | 'wide-time-millis'
+        | 'wide-time-micros';
     };
 
 export interface AvroScalar {
@@ -341,8 +348,8 @@ function parseLogical(
   size: number | undefined,
 ): AvroLogical | undefined {
   const name = text(json, 'logicalType');
-  if (name === undefined) return undefined;
-  if (name === 'decimal') return parseDecimal(json, kind, size);
+  if (name === undefined) return connectLogical(json['connect.name'], kind);
+  if (name === 'decimal') return parseDecimal(withConnectPrecision(json), kind, size);
   const on = Object.hasOwn(LOGICAL_ON, name) ? LOGICAL_ON[name]! : [];
   const fits = on.includes(kind) || on.includes(`${kind}:${size}`);
   return fits ? ({ kind: name } as AvroLogical) : undefined;

@@ -16,6 +16,7 @@ import {
   valuePath,
 } from '../arrow/proposed-schema.ts';
 import { MAX_DECIMAL_PRECISION } from '../iceberg/primitive.ts';
+import { VARIABLE_DECIMAL } from './connect-types.ts';
 import { type AvroLogical, type AvroRecord, type AvroSchema, branchName } from './schema.ts';
 
 /** How types that engines disagree on are written (topic configs `table.topic.types.*`). */
@@ -66,6 +67,15 @@ export function rootRecord(schema: AvroSchema): AvroRecord | undefined {
   if (schema.kind !== 'union') return undefined;
   const rest = schema.branches.filter((branch) => branch.kind !== 'null');
   return rest.length === 1 && rest[0]!.kind === 'record' ? rest[0] : undefined;
+}
+
+/** The type of the column for one value at a source path; undefined when it can only be null. */
+export function avroColumnType(
+  schema: AvroSchema,
+  path: string,
+  options: TypeOptions = DEFAULT_TYPE_OPTIONS,
+): ProposedType | undefined {
+  return proposedType(schema, path, { options, ancestors: [] });
 }
 
 interface Context {
@@ -134,7 +144,7 @@ function proposedType(
 export const PRESENT_FIELD = '_present';
 
 function recordType(record: AvroRecord, path: string, context: Context): ProposedType {
-  if (context.ancestors.includes(record)) return 'string';
+  if (context.ancestors.includes(record) || record.name === VARIABLE_DECIMAL) return 'string';
   const fields = recordFields(record, path, {
     options: context.options,
     ancestors: [...context.ancestors, record],
@@ -194,7 +204,12 @@ function logicalType(logical: AvroLogical, options: TypeOptions): ProposedType {
       return 'fixed[12]';
     case 'time-millis':
     case 'time-micros':
+    case 'time-nanos':
+    case 'wide-time-millis':
+    case 'wide-time-micros':
       return options.time;
+    case 'zoned-timestamp':
+      return 'timestamptz';
     case 'timestamp-millis':
     case 'timestamp-micros':
       return 'timestamptz';

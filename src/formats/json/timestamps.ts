@@ -63,9 +63,22 @@ export class IsoReader {
     return value;
   }
 
+  /** A year of four digits, or, with a sign before it, of up to six. */
+  #year(): number | undefined {
+    const sign = this.#take(0x2d) ? -1 : this.#take(0x2b) ? 1 : 0;
+    let year = this.#digits(4);
+    if (year < 0) return undefined;
+    for (let more = 0; sign !== 0 && more < 2; more++) {
+      const digit = this.#digits(1);
+      if (digit < 0) break;
+      year = year * 10 + digit;
+    }
+    return sign === -1 ? -year : year;
+  }
+
   #date(): boolean {
-    const year = this.#digits(4);
-    if (year < 0 || !this.#take(0x2d)) return false;
+    const year = this.#year();
+    if (year === undefined || !this.#take(0x2d)) return false;
     const month = this.#digits(2);
     if (month < 1 || month > 12 || !this.#take(0x2d)) return false;
     const day = this.#digits(2);

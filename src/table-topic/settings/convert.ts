@@ -13,10 +13,10 @@ export const configs = {
     aliases: ['automq.table.topic.convert.key.type'],
     doc: 'How _kafka_key is stored: bytes, text, by schema id as columns of a struct, or checked JSON text.',
   }),
-  'table.topic.transform.value.type': oneOf(['flatten', 'none'], {
+  'table.topic.transform.value.type': oneOf(['flatten', 'none', 'flatten_debezium'], {
     default: 'flatten',
     aliases: ['automq.table.topic.transform.value.type'],
-    doc: 'flatten lifts the fields of a record value to top-level columns; none keeps it whole in _kafka_value. raw and string values are always in _kafka_value.',
+    doc: 'flatten lifts the fields of a record value to top-level columns; none keeps it whole in _kafka_value; flatten_debezium lifts the row image of Debezium’s envelopes and adds _cdc_op, _cdc_ts and _cdc_source (by_schema_id with Avro, or json). raw and string values are always in _kafka_value.',
   }),
   'table.topic.types.time': oneOf(['string', 'long', 'time'], {
     default: 'string',
@@ -53,8 +53,5 @@ export const unservedValues: Readonly<Record<string, Refusals>> = {
   },
   'table.topic.convert.key.type': {
     by_latest_schema: 'by_latest_schema is not served yet: use raw, string, by_schema_id or json',
-  },
-  'table.topic.transform.value.type': {
-    flatten_debezium: 'flatten_debezium is not served yet: use flatten or none',
   },
 };

@@ -3,6 +3,8 @@ import { type ProposedStruct, VALUE_COLUMN } from '../../formats/arrow/proposed-
 import { compileAvroDecoder } from '../../formats/avro/decoder.ts';
 import { type AvroSchema, parseAvroSchema } from '../../formats/avro/schema.ts';
 import { avroToProposed } from '../../formats/avro/to-iceberg.ts';
+import { compileAvroEnvelope } from '../debezium/avro-envelope.ts';
+import { envelopeOf, proposedEnvelope } from '../debezium/envelope.ts';
 import { systemPath } from '../system-columns.ts';
 import type { Place, SchemaText, SourceFormat } from './source.ts';
 
@@ -15,7 +17,7 @@ function placedSchema({ schema, references }: SchemaText, place: Place): AvroSch
     schema,
     references.map((reference) => reference.schema),
   );
-  if (place === 'flattened') return parsed;
+  if (place === 'flattened' || place === 'debezium') return parsed;
   const name = place === 'value' ? VALUE_COLUMN : systemPath('key');
   return {
     kind: 'record',
@@ -27,11 +29,17 @@ function placedSchema({ schema, references }: SchemaText, place: Place): AvroSch
 
 export const avroFormat: SourceFormat = {
   propose(text, place, options) {
-    const proposed = avroToProposed(placedSchema(text, place), options);
+    const schema = placedSchema(text, place);
+    if (place === 'debezium') return proposedEnvelope(envelopeOf(schema), options);
+    const proposed = avroToProposed(schema, options);
     return place === 'flattened' ? proposed : ownName(proposed, place);
   },
-  compile({ text, place, bindings }, columns) {
-    return compileAvroDecoder(placedSchema(text, place), columns, bindings);
+  compile({ text, place, bindings }, columns, change) {
+    const schema = placedSchema(text, place);
+    if (place === 'debezium') {
+      return compileAvroEnvelope(envelopeOf(schema), { columns, bindings, change });
+    }
+    return compileAvroDecoder(schema, columns, bindings);
   },
 };
 

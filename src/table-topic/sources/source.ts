@@ -4,9 +4,13 @@
 import type { Bindings, ProposedStruct } from '../../formats/arrow/proposed-schema.ts';
 import type { TableColumns } from '../../formats/arrow/table-columns.ts';
 import type { SchemaType } from '../../schema-registry/schema-source.ts';
+import type { RowChange } from '../change.ts';
 
-/** Where a decoded value lands: its fields at top level, whole in `_kafka_value`, or whole in `_kafka_key`. */
-export type Place = 'flattened' | 'value' | 'key';
+/**
+ * Where a decoded value lands: its fields at top level, whole in `_kafka_value`, or whole in `_kafka_key`; of a
+ * Debezium envelope, the row image's fields at top level and `_cdc_*` beside them.
+ */
+export type Place = 'flattened' | 'value' | 'key' | 'debezium';
 
 /** Half of a record that a schema describes. */
 export type Side = 'value' | 'key';
@@ -52,8 +56,14 @@ export interface BoundText {
 }
 
 export interface SourceFormat {
-  /** The columns that a schema would like at its place. @throws FloeError `invalid` when none can be had. */
+  /**
+   * The columns that a schema would like at its place.
+   * @throws FloeError `invalid` when none can be had; with `details.reason` `no_row` when none are wanted.
+   */
   propose(text: SchemaText, place: Place, options: TypeOptions): ProposedStruct;
-  /** @throws FloeError `invalid` when a bound column can't take what the schema writes. */
-  compile(bound: BoundText, columns: TableColumns): RowDecoder;
+  /**
+   * `change` is told what each record does, where the place has a word for it (an envelope's op).
+   * @throws FloeError `invalid` when a bound column can't take what the schema writes.
+   */
+  compile(bound: BoundText, columns: TableColumns, change: RowChange): RowDecoder;
 }

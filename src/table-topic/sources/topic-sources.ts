@@ -94,7 +94,8 @@ export class TopicSources {
     } catch (caught) {
       if (!isFloeError(caught, 'invalid')) throw caught;
       const error = `schema ${schema.id}: ${caught.message}`;
-      return { kind: 'refused', reason: 'unsupported_schema', error };
+      const none = caught.details?.['reason'] === 'no_row';
+      return { kind: 'refused', reason: none ? 'no_row' : 'unsupported_schema', error };
     }
   }
 
@@ -107,13 +108,15 @@ export class TopicSources {
   }
 }
 
+const PLACES = { flatten: 'flattened', none: 'value', flatten_debezium: 'debezium' } as const;
+
 /** Where values or keys of a topic land. */
 export function placeOf(
   config: Pick<TopicConfigs, 'table.topic.transform.value.type'>,
   side: Side,
 ): Place {
   if (side === 'key') return 'key';
-  return config['table.topic.transform.value.type'] === 'none' ? 'value' : 'flattened';
+  return PLACES[config['table.topic.transform.value.type']];
 }
 
 /** The plain text of a registered schema, as it goes to workers. */
