@@ -83,7 +83,7 @@ describe('a commit whose pointer did not move', () => {
           if (typeof value !== 'function') return value;
           return async (...args: unknown[]) => {
             // The first move creates the table.
-            if (property === 'moveTables' && ++calls > 1) throw error;
+            if (property === 'movePointers' && ++calls > 1) throw error;
             return Reflect.apply(value as () => unknown, target, args);
           };
         },

@@ -5,7 +5,6 @@ import type { Clock } from '../base/clock.ts';
 import { FloeError, isFloeError } from '../base/error.ts';
 import type { Logger } from '../base/log.ts';
 import type { IdSource } from '../base/prng.ts';
-import { Mutex } from '../base/queue.ts';
 import type { Values } from '../base/settings.ts';
 import {
   applyUpdates,
@@ -25,11 +24,13 @@ import type {
   LoadedTable,
   TableIdentifier,
 } from './catalog.ts';
-import { catalogError } from './errors.ts';
-import { MetadataFiles, type StoredMetadata, versionOf } from './metadata-files.ts';
+import { catalogError, nameTaken, noNamespace } from './errors.ts';
+import { MetadataFiles, type StoredMetadata, TABLE_FORMAT, versionOf } from './metadata-files.ts';
+import { NameLocks } from './name-locks.ts';
 import { checkName, namespaceKey, namespaceLevels, shownTable, slug } from './names.ts';
 import { purgeTable, uuidSuffix } from './purge.ts';
 import type { catalogSettings } from './settings.ts';
+import { EmbeddedViews } from './views.ts';
 import type { Warehouse } from './warehouse.ts';
 
 export interface EmbeddedCatalogOptions {
@@ -63,21 +64,22 @@ export interface StoredTable extends LoadedTable {
 
 export class EmbeddedCatalog implements Catalog {
   readonly warehouse: Warehouse;
+  readonly views: EmbeddedViews;
   readonly #pointers: CatalogMetadata;
-  readonly #files: MetadataFiles;
+  readonly #files: MetadataFiles<TableMetadata>;
   readonly #options: EmbeddedCatalogOptions;
-  /** Commits of one table queue up here instead of racing for the pointer; the pointer still decides. */
-  readonly #locks = new Map<string, { mutex: Mutex; users: number }>();
+  readonly #locks = new NameLocks();
 
   constructor(options: EmbeddedCatalogOptions) {
     this.#options = options;
     this.#pointers = options.metadata;
     this.warehouse = options.warehouse;
-    this.#files = new MetadataFiles(
-      options.warehouse,
-      options.ids,
-      options.settings['catalog.metadata.cache.bytes'],
-    );
+    this.views = new EmbeddedViews(options);
+    this.#files = new MetadataFiles({
+      ...options,
+      format: TABLE_FORMAT,
+      cacheLimit: options.settings['catalog.metadata.cache.bytes'],
+    });
   }
 
   // --- namespaces
@@ -137,7 +139,7 @@ export class EmbeddedCatalog implements Catalog {
     namespace: readonly string[],
     page?: PageRequest,
   ): Promise<readonly TableIdentifier[]> {
-    const names = await this.#pointers.listTables(namespaceKey(namespace), page);
+    const names = await this.#pointers.listPointers('table', namespaceKey(namespace), page);
     return names.map((name) => ({ namespace, name }));
   }
 
@@ -185,13 +187,9 @@ export class EmbeddedCatalog implements Catalog {
   async #checkFree(identifier: TableIdentifier): Promise<void> {
     checkName(identifier.name);
     await this.namespaceProperties(identifier.namespace);
-    if ((await this.#pointer(identifier)) !== undefined) {
-      throw catalogError(
-        'conflict',
-        'AlreadyExistsException',
-        `Table already exists: ${shownTable(identifier)}`,
-      );
-    }
+    const { namespace, name } = pointerName(identifier);
+    const present = await this.#pointers.pointer(namespace, name);
+    if (present !== undefined) throw nameTaken('table', present.kind, identifier);
   }
 
   #newMetadata(namespace: readonly string[], request: TableRequest): TableMetadata {
@@ -239,7 +237,7 @@ export class EmbeddedCatalog implements Catalog {
     const names = changes.map((change) => JSON.stringify(pointerName(change.identifier)));
     if (new Set(names).size < names.length)
       throw new FloeError('invalid', 'a commit names the same table twice');
-    return this.#locked([...names].sort(), async () => {
+    return this.#locks.run(names, async () => {
       const attempts = this.#options.settings['catalog.commit.attempts'];
       for (let attempt = 1; ; attempt += 1) {
         try {
@@ -304,7 +302,7 @@ export class EmbeddedCatalog implements Catalog {
   /** Moves the pointers; the files of a move that was provably refused go. */
   async #settle(moves: readonly PointerMove[]): Promise<void> {
     try {
-      await this.#pointers.moveTables(moves);
+      await this.#pointers.movePointers(moves);
     } catch (caught) {
       if (isFloeError(caught, 'conflict', 'not-found', 'invalid'))
         await this.#deleteQuietly(moves.map((move) => move.to));
@@ -362,13 +360,21 @@ export class EmbeddedCatalog implements Catalog {
       });
     }
     this.#checkLocation(stored.metadata);
-    await this.#pointers.moveTables([{ ...pointerName(identifier), from, to: stored.location }]);
+    await this.#pointers.movePointers([{ ...pointerName(identifier), from, to: stored.location }]);
     return loaded(identifier, stored);
+  }
+
+  /** Forgets a table and leaves every file of it; returns it as it was last. */
+  async unregisterTable(identifier: TableIdentifier): Promise<StoredTable> {
+    // Read before it is dropped: what can't be read stays registered.
+    await this.loadTable(identifier);
+    const pointer = await this.#pointers.dropPointer(pointerName(identifier));
+    return loaded(identifier, await this.#files.read(pointer.metadataLocation));
   }
 
   async renameTable(from: TableIdentifier, to: TableIdentifier): Promise<void> {
     checkName(to.name);
-    await this.#pointers.renameTable(pointerName(from), pointerName(to));
+    await this.#pointers.renamePointer(pointerName(from), pointerName(to));
   }
 
   /** Files are deleted after the pointer is gone; a purge cut short leaves files, never a broken table. */
@@ -376,8 +382,7 @@ export class EmbeddedCatalog implements Catalog {
     identifier: TableIdentifier,
     { purge }: { readonly purge: boolean },
   ): Promise<void> {
-    const { namespace, name } = pointerName(identifier);
-    const pointer = await this.#pointers.dropTable(namespace, name);
+    const pointer = await this.#pointers.dropPointer(pointerName(identifier));
     if (!purge) return;
     try {
       const stored = await this.#files.read(pointer.metadataLocation);
@@ -391,23 +396,11 @@ export class EmbeddedCatalog implements Catalog {
     }
   }
 
+  /** Undefined when there is no table of that name. */
   async #pointer(identifier: TableIdentifier) {
     const { namespace, name } = pointerName(identifier);
-    return this.#pointers.table(namespace, name);
-  }
-
-  async #locked<T>(names: readonly string[], work: () => Promise<T>): Promise<T> {
-    const [name, ...rest] = names;
-    if (name === undefined) return work();
-    const lock = this.#locks.get(name) ?? { mutex: new Mutex(), users: 0 };
-    this.#locks.set(name, lock);
-    lock.users += 1;
-    try {
-      return await lock.mutex.run(() => this.#locked(rest, work));
-    } finally {
-      lock.users -= 1;
-      if (lock.users === 0) this.#locks.delete(name);
-    }
+    const pointer = await this.#pointers.pointer(namespace, name);
+    return pointer?.kind === 'table' ? pointer : undefined;
   }
 }
 
@@ -423,6 +416,7 @@ interface PreparedChange extends NextState {
 }
 
 const pointerName = ({ namespace, name }: TableIdentifier) => ({
+  kind: 'table' as const,
   namespace: namespaceKey(namespace),
   name,
 });
@@ -439,11 +433,4 @@ const noTable = (identifier: TableIdentifier) =>
     'not-found',
     'NoSuchTableException',
     `Table does not exist: ${shownTable(identifier)}`,
-  );
-
-const noNamespace = (namespace: readonly string[]) =>
-  catalogError(
-    'not-found',
-    'NoSuchNamespaceException',
-    `Namespace does not exist: ${namespace.join('.')}`,
   );

@@ -1,6 +1,9 @@
 // Errors of the catalog: FloeErrors whose `details.type` is the exception name that REST clients know.
 // Source: Iceberg REST OpenAPI, IcebergErrorResponse and its examples.
 import { type ErrorCode, FloeError } from '../base/error.ts';
+import type { PointerKind } from '../metadata/catalog.ts';
+import type { TableIdentifier } from './catalog.ts';
+import { shownTable } from './names.ts';
 
 export type ExceptionType =
   | 'NoSuchNamespaceException'
@@ -72,6 +75,7 @@ function exceptionType(error: FloeError): ExceptionType {
   // Errors of the pointers (metadata/catalog.ts) say which thing they are about.
   if (error.code === 'not-found' && thing === 'namespace') return 'NoSuchNamespaceException';
   if (error.code === 'not-found' && thing === 'table') return 'NoSuchTableException';
+  if (error.code === 'not-found' && thing === 'view') return 'NoSuchViewException';
   if (error.code === 'conflict' && thing !== undefined) {
     if (reason === 'not-empty') return 'NamespaceNotEmptyException';
     return reason === 'moved' ? 'CommitFailedException' : 'AlreadyExistsException';
@@ -82,4 +86,27 @@ function exceptionType(error: FloeError): ExceptionType {
 /** An error with the exception name that REST clients act on. */
 export function catalogError(code: ErrorCode, type: ExceptionType, message: string): FloeError {
   return new FloeError(code, message, { details: { type } });
+}
+
+/** What a create meets when the name is gone already; the texts are those that Java clients know. */
+export function nameTaken(
+  wanted: PointerKind,
+  present: PointerKind,
+  identifier: TableIdentifier,
+): FloeError {
+  const thing = present === 'table' ? 'Table' : 'View';
+  const same = wanted === present ? '' : ' with same name';
+  return catalogError(
+    'conflict',
+    'AlreadyExistsException',
+    `${thing}${same} already exists: ${shownTable(identifier)}`,
+  );
+}
+
+export function noNamespace(namespace: readonly string[]): FloeError {
+  return catalogError(
+    'not-found',
+    'NoSuchNamespaceException',
+    `Namespace does not exist: ${namespace.join('.')}`,
+  );
 }

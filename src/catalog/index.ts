@@ -7,6 +7,8 @@ export {
   type TableRequest,
 } from './embedded.ts';
 export type { S3Access } from './http/config.ts';
+export type { TokenAuthority } from './http/oauth.ts';
 export { type CatalogRoutesOptions, catalogRoutes, createCatalogServer } from './http/routes.ts';
 export { catalogSettings } from './settings.ts';
+export { CatalogTokens } from './tokens.ts';
 export { Warehouse } from './warehouse.ts';

@@ -1,5 +1,5 @@
-// Metadata files: read (plain or gzipped) through a cache, written under names that every engine accepts.
-// A metadata file never changes once written, so a cached one is never stale.
+// Metadata files of tables or views: read (plain or gzipped) through a cache, written under names that every engine
+// accepts. A metadata file never changes once written, so a cached one is never stale.
 import { gunzipSync } from 'node:zlib';
 import { FloeError } from '../base/error.ts';
 import type { IdSource } from '../base/prng.ts';
@@ -7,37 +7,72 @@ import { SingleFlight } from '../base/queue.ts';
 import {
   metadataFolder,
   parseTableMetadata,
+  parseViewMetadata,
   serialiseTableMetadata,
+  serialiseViewMetadata,
   type TableMetadata,
+  type ViewMetadata,
 } from '../formats/iceberg/index.ts';
 import { isMissing, type Warehouse } from './warehouse.ts';
 
-export interface StoredMetadata {
-  readonly metadata: TableMetadata;
+export interface Stored<T> {
+  readonly metadata: T;
   readonly location: string;
   /** The metadata as JSON text. */
   readonly text: string;
 }
 
+export type StoredMetadata = Stored<TableMetadata>;
+export type StoredView = Stored<ViewMetadata>;
+
+/** How one kind of metadata becomes a file and is read back. */
+export interface MetadataFormat<T> {
+  /** For messages: `table`, `view`. */
+  readonly thing: string;
+  parse(text: string): T;
+  serialise(metadata: T): string;
+  /** The folder of the metadata files, an absolute URI without trailing slash. */
+  folder(metadata: T): string;
+}
+
+export const TABLE_FORMAT: MetadataFormat<TableMetadata> = {
+  thing: 'table',
+  parse: parseTableMetadata,
+  serialise: serialiseTableMetadata,
+  folder: metadataFolder,
+};
+
+export const VIEW_FORMAT: MetadataFormat<ViewMetadata> = {
+  thing: 'view',
+  parse: parseViewMetadata,
+  serialise: serialiseViewMetadata,
+  folder: ({ location, properties }) =>
+    (properties['write.metadata.path'] ?? `${location}/metadata`).replace(/\/+$/, ''),
+};
+
 /** Metadata text past this (characters) is refused: nobody could work with such a table. */
 const MAX_METADATA_LENGTH = 512 * 1024 * 1024;
 
-export class MetadataFiles {
-  readonly #warehouse: Warehouse;
-  readonly #ids: IdSource;
-  readonly #cacheLimit: number;
-  readonly #cache = new Map<string, StoredMetadata>();
-  readonly #reads = new SingleFlight<string, StoredMetadata>();
+export interface MetadataFilesOptions<T> {
+  readonly format: MetadataFormat<T>;
+  readonly warehouse: Warehouse;
+  readonly ids: IdSource;
+  /** Characters of text kept parsed. */
+  readonly cacheLimit: number;
+}
+
+export class MetadataFiles<T> {
+  readonly #options: MetadataFilesOptions<T>;
+  readonly #cache = new Map<string, Stored<T>>();
+  readonly #reads = new SingleFlight<string, Stored<T>>();
   #cached = 0;
 
-  constructor(warehouse: Warehouse, ids: IdSource, cacheBytes: number) {
-    this.#warehouse = warehouse;
-    this.#ids = ids;
-    this.#cacheLimit = cacheBytes;
+  constructor(options: MetadataFilesOptions<T>) {
+    this.#options = options;
   }
 
   /** @throws FloeError `corrupt` (not metadata, or gone), `invalid` (outside the warehouse), or the store's. */
-  read(location: string): Promise<StoredMetadata> {
+  read(location: string): Promise<Stored<T>> {
     const cached = this.#cache.get(location);
     if (cached !== undefined) {
       // Last used goes last: the first is what is forgotten.
@@ -48,43 +83,46 @@ export class MetadataFiles {
     return this.#reads.run(location, async () => this.#keep(await this.#load(location)));
   }
 
-  async #load(location: string): Promise<StoredMetadata> {
+  async #load(location: string): Promise<Stored<T>> {
+    const { warehouse, format } = this.#options;
     let bytes: Uint8Array;
     try {
-      bytes = await this.#warehouse.read(location);
+      bytes = await warehouse.read(location);
     } catch (caught) {
       if (!isMissing(caught)) throw caught;
-      throw new FloeError('corrupt', `the table's metadata file ${location} is gone`, {
+      throw new FloeError('corrupt', `the ${format.thing}'s metadata file ${location} is gone`, {
         cause: caught,
       });
     }
     const plain = /\.gz\.metadata\.json$|\.metadata\.json\.gz$/.test(location)
       ? gunzipSync(bytes, { maxOutputLength: MAX_METADATA_LENGTH })
       : bytes;
-    const metadata = parseTableMetadata(new TextDecoder().decode(plain));
-    return { metadata, location, text: serialiseTableMetadata(metadata) };
+    const metadata = format.parse(new TextDecoder().decode(plain));
+    return { metadata, location, text: format.serialise(metadata) };
   }
 
   /** Writes a new version's file; `version` counts from 0. */
-  async write(metadata: TableMetadata, version: number): Promise<StoredMetadata> {
-    const name = `${String(version).padStart(5, '0')}-${this.#ids.uuid()}.metadata.json`;
-    const location = `${metadataFolder(metadata)}/${name}`;
-    const text = serialiseTableMetadata(metadata);
-    await this.#warehouse.write(location, new TextEncoder().encode(text));
+  async write(metadata: T, version: number): Promise<Stored<T>> {
+    const { warehouse, format, ids } = this.#options;
+    const name = `${String(version).padStart(5, '0')}-${ids.uuid()}.metadata.json`;
+    const location = `${format.folder(metadata)}/${name}`;
+    const text = format.serialise(metadata);
+    await warehouse.write(location, new TextEncoder().encode(text));
     return { metadata, location, text };
   }
 
   /** Remembers what was written, once it is the table's. */
-  keep(stored: StoredMetadata): StoredMetadata {
+  keep(stored: Stored<T>): Stored<T> {
     return this.#keep(stored);
   }
 
-  #keep(stored: StoredMetadata): StoredMetadata {
-    if (stored.text.length > this.#cacheLimit || this.#cache.has(stored.location)) return stored;
+  #keep(stored: Stored<T>): Stored<T> {
+    if (stored.text.length > this.#options.cacheLimit || this.#cache.has(stored.location))
+      return stored;
     this.#cache.set(stored.location, stored);
     this.#cached += stored.text.length;
     for (const [location, oldest] of this.#cache) {
-      if (this.#cached <= this.#cacheLimit) break;
+      if (this.#cached <= this.#options.cacheLimit) break;
       this.#cache.delete(location);
       this.#cached -= oldest.text.length;
     }

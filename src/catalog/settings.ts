@@ -6,6 +6,12 @@ export const catalogSettings = {
     default: false,
     doc: 'Hand the S3 keys of this process to every client that loads a table. Off: clients bring their own keys.',
   }),
+  'catalog.token.lifetime.ms': long({
+    default: 60 * 60 * 1000,
+    min: 60_000,
+    max: 7 * 24 * 60 * 60 * 1000,
+    doc: 'How long a token of `POST /v1/oauth/tokens` holds. Clients ask for a new one before it ends.',
+  }),
   'catalog.metadata.cache.bytes': long({
     default: 32 * 1024 * 1024,
     min: 0,

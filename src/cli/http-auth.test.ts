@@ -1,10 +1,10 @@
 // The HTTP faces under authentication and ACLs: who gets in, what each route asks for, refusals in each face's own form.
 import { fastify } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../base/clock.ts';
+import { ManualClock, systemClock } from '../base/clock.ts';
 import { silentLogger } from '../base/log.ts';
 import { noMetrics } from '../base/metrics.ts';
-import { seededPrng } from '../base/prng.ts';
+import { seededPrng, systemIds } from '../base/prng.ts';
 import { resolveSettings } from '../base/settings.ts';
 import {
   httpListener,
@@ -14,6 +14,7 @@ import {
   securitySettings,
   splitListenerSettings,
 } from '../broker/auth/index.ts';
+import { CatalogTokens } from '../catalog/index.ts';
 import { openSqliteMetadata } from '../metadata/sqlite/index.ts';
 import { ACL_OPERATION, ACL_PATTERN, ACL_PERMISSION, ACL_RESOURCE } from '../protocol/acls.ts';
 import type { TableTopics } from '../table-topic/index.ts';
@@ -43,6 +44,8 @@ function someFaces(): Faces {
     '/v1/namespaces/:namespace/tables/:table',
     '/v1/:prefix/namespaces/:namespace/tables/:table',
     '/v1/tables/rename',
+    '/v1/oauth/tokens',
+    '/v1/namespaces/:namespace/views/:view',
   ])
     faces.catalog.all(url, ok);
   for (const url of [
@@ -59,7 +62,7 @@ function someFaces(): Faces {
 
 async function secured(
   given: Readonly<Record<string, string>>,
-): Promise<{ security: Security; auth: HttpAuth; faces: Faces }> {
+): Promise<{ security: Security; auth: HttpAuth; faces: Faces; past: CatalogTokens }> {
   const { common, byListener } = splitListenerSettings(given);
   const settings = resolveSettings(securitySettings, common);
   const kafka = listenersOf({ settings, byListener, fallback: { host: '127.0.0.1', port: 0 } });
@@ -71,20 +74,27 @@ async function secured(
     metadata: openSqliteMetadata(':memory:').security,
     prng: seededPrng(5),
   });
-  const auth = new HttpAuth({ ...parts, security });
+  const secrets = openSqliteMetadata(':memory:').catalog;
+  const issuer = { metadata: secrets, ids: systemIds, lifetimeMs: 60_000 };
+  const tokens = new CatalogTokens({ ...issuer, clock: systemClock });
+  // Issues tokens that are over.
+  const past = new CatalogTokens({ ...issuer, clock: new ManualClock(1_000) });
+  const auth = new HttpAuth({ ...parts, security, tokens });
   const faces = someFaces();
   protectFaces(auth, faces, tables);
-  return { security, auth, faces };
+  return { security, auth, faces, past };
 }
 
 const basic = (user: string, password: string) =>
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
 
 let security: Security;
+let auth: HttpAuth;
 let faces: Faces;
+let past: CatalogTokens;
 
 beforeAll(async () => {
-  ({ security, faces } = await secured({
+  ({ security, auth, faces, past } = await secured({
     listeners: 'SASL_PLAINTEXT://127.0.0.1:0',
     'authorizer.class.name': 'StandardAuthorizer',
     'super.users': 'User:root',
@@ -162,6 +172,27 @@ describe('who gets in', () => {
     expect((await ask('second')).statusCode).toBe(200);
   });
 
+  it('takes a token of the catalog on every face, until its time is up', async () => {
+    const authority = auth.authority()!;
+    expect(await authority.login('alice', 'wonder')).toBe('alice');
+    await expect(authority.login('alice', 'wunder')).rejects.toThrow('wrong user or password');
+    const ask = (face: keyof Faces, url: string, token: string) =>
+      faces[face].inject({ url, headers: { authorization: `Bearer ${token}` } });
+    const { token } = await auth.tokens.issue('alice');
+    expect(await authority.userOfToken(token)).toBe('alice');
+    expect((await ask('registry', '/config', token)).statusCode).toBe(200);
+    expect((await ask('catalog', '/v1/namespaces/kafka/tables/other', token)).statusCode).toBe(403);
+    const over = (await past.issue('alice')).token;
+    expect((await ask('registry', '/config', over)).statusCode).toBe(401);
+    expect((await ask('catalog', '/v1/config', over)).json()).toEqual({
+      error: {
+        message: 'the token has expired: ask for a new one',
+        type: 'AuthenticationTimeoutException',
+        code: 419,
+      },
+    });
+  });
+
   it('answers in the form of each face', async () => {
     const refused = async (face: keyof Faces, url: string) =>
       (await faces[face].inject({ url })).json();
@@ -208,6 +239,8 @@ const ROUTES: readonly [keyof Faces, string, number][] = [
   ['catalog', 'DELETE /v1/namespaces/kafka/tables/orders_t', 403],
   ['catalog', 'GET /v1/namespaces/kafka/tables/other', 403],
   ['catalog', 'POST /v1/tables/rename', 403],
+  ['catalog', 'POST /v1/oauth/tokens', 200],
+  ['catalog', 'GET /v1/namespaces/kafka/views/any', 403],
   ['operator', 'GET /metrics', 403],
   ['operator', 'GET /v1/tables', 403],
   ['operator', 'GET /v1/tables/orders', 200],

@@ -17,6 +17,7 @@ import {
   subjectName,
   usesSasl,
 } from '../broker/auth/index.ts';
+import type { CatalogTokens, TokenAuthority } from '../catalog/index.ts';
 import type { TableTopics } from '../table-topic/index.ts';
 import { catalogRule, type HttpRule, operatorRule, registryRule } from './http-rules.ts';
 
@@ -25,14 +26,21 @@ export interface HttpAuthOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Tokens that the catalog issues, taken on every HTTP face. */
+  readonly tokens: CatalogTokens;
 }
 
 export interface ProtectedFace {
   /** What a request asks for. */
   rule(request: FastifyRequest): HttpRule;
-  /** The body of a refusal (401 or 403) in the face's own form. */
-  refusal(status: 401 | 403, message: string): object;
+  /** The body of a refusal in the face's own form. */
+  refusal(status: RefusalStatus, message: string): object;
+  /** Status for a token whose time is up; 401 unless the face has one of its own. */
+  readonly expired?: 419;
 }
+
+/** 401: who are you? 403: you may not. 419: your token was good once. */
+export type RefusalStatus = 401 | 403 | 419;
 
 /** Longest Authorization header that is looked at: tokens with many claims fit. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -46,6 +54,11 @@ export class HttpAuth {
   constructor(options: HttpAuthOptions) {
     this.#options = options;
     this.#auth = options.security.listeners.get(HTTP_LISTENER)!.auth;
+  }
+
+  /** Of the catalog; for its token endpoint. */
+  get tokens(): CatalogTokens {
+    return this.#options.tokens;
   }
 
   /** What the sender of a request may do. */
@@ -94,7 +107,8 @@ export class HttpAuth {
       logger.info({ peer: request.ip, reason: error.message }, 'HTTP authentication failed');
       if (request.headers.authorization !== undefined) await clock.sleep(this.#auth.failureDelayMs);
       void reply.header('www-authenticate', ['Basic realm="floe", charset="UTF-8"', 'Bearer']);
-      await reply.code(401).send(face.refusal(401, error.message));
+      const status = error.details['expired'] === true ? (face.expired ?? 401) : 401;
+      await reply.code(status).send(face.refusal(status, error.message));
       return undefined;
     }
   }
@@ -115,16 +129,45 @@ export class HttpAuth {
     }
   }
 
+  /** Checks passwords and tokens for the catalog's token endpoint; undefined where nobody authenticates. */
+  authority(): TokenAuthority | undefined {
+    if (!usesSasl(this.#auth.protocol)) return undefined;
+    return {
+      login: (user, password) => this.#judged('basic', () => this.#withPassword(user, password)),
+      userOfToken: (token) => this.#judged('bearer', () => this.#userOf('bearer', token)),
+    };
+  }
+
+  /** Counts the outcome; a failure takes as long as on every other listener. */
+  async #judged(scheme: string, check: () => Promise<string>): Promise<string> {
+    try {
+      const user = await check();
+      this.#count(scheme, 'success');
+      return user;
+    } catch (caught) {
+      this.#count(scheme, 'failure');
+      await this.#options.clock.sleep(this.#auth.failureDelayMs);
+      throw caught;
+    }
+  }
+
   async #userOf(scheme: string, credentials: string): Promise<string> {
-    const { security } = this.#options;
-    if (scheme === 'bearer') return (await security.verifyToken(credentials)).user;
+    const { security, tokens } = this.#options;
+    if (scheme === 'bearer') {
+      return tokens.isOurs(credentials)
+        ? tokens.verify(credentials)
+        : (await security.verifyToken(credentials)).user;
+    }
     if (scheme !== 'basic') {
       throw new FloeError('unauthorized', 'authenticate by Basic or Bearer');
     }
     const text = Buffer.from(credentials, 'base64').toString('utf8');
     const colon = text.indexOf(':');
-    const user = text.slice(0, Math.max(colon, 0));
-    if (colon > 0 && (await security.users.verify(user, text.slice(colon + 1)))) return user;
+    return this.#withPassword(text.slice(0, Math.max(colon, 0)), text.slice(colon + 1));
+  }
+
+  async #withPassword(user: string, password: string): Promise<string> {
+    if (user !== '' && (await this.#options.security.users.verify(user, password))) return user;
     throw new FloeError('unauthorized', 'wrong user or password');
   }
 
@@ -157,21 +200,24 @@ export interface Faces {
   readonly operator: FastifyInstance;
 }
 
+const CATALOG_TYPES: Readonly<Record<RefusalStatus, string>> = {
+  401: 'NotAuthorizedException',
+  403: 'ForbiddenException',
+  419: 'AuthenticationTimeoutException',
+};
+
 /** Protects all faces, each with refusals in its own form. */
 export function protectFaces(auth: HttpAuth, faces: Faces, tables: TableTopics): void {
   auth.protect(faces.registry, {
     rule: registryRule,
-    refusal: (status, message) => ({ error_code: status === 401 ? 40101 : 40301, message }),
+    refusal: (status, message) => ({ error_code: status === 403 ? 40301 : 40101, message }),
   });
   auth.protect(faces.catalog, {
     rule: (request) => catalogRule(request, (table) => tables.topicOf(table)),
     refusal: (status, message) => ({
-      error: {
-        message,
-        type: status === 401 ? 'NotAuthorizedException' : 'ForbiddenException',
-        code: status,
-      },
+      error: { message, type: CATALOG_TYPES[status], code: status },
     }),
+    expired: 419,
   });
   auth.protect(faces.operator, {
     rule: operatorRule,

@@ -45,6 +45,8 @@ export function catalogRule(
   topicOf: (table: TableIdentifier) => string | undefined,
 ): HttpRule {
   const url = (request.routeOptions.url ?? '').replace('/:prefix', '');
+  // Whoever asks for a token shows a password or a token in the request's body.
+  if (url.endsWith('/oauth/tokens')) return 'open';
   const { namespace, table } = request.params as { namespace?: string; table?: string };
   if (table !== undefined && namespace !== undefined) {
     const topic = topicOf({ namespace: namespace.split('\u001f'), name: table });
@@ -54,7 +56,7 @@ export function catalogRule(
     return [[request.method === 'DELETE' ? 'delete' : 'alter', 'topic', topic]];
   }
   if (!reads(request)) return CHANGE_ALL;
-  return url.endsWith('/tables') || url.endsWith('/views') ? SEE_ALL : 'known';
+  return /\/(?:tables|views|views\/:view)$/.test(url) ? SEE_ALL : 'known';
 }
 
 /** SQL, tables, metrics. Which tables a query may read is asked table by table. */

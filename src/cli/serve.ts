@@ -24,6 +24,7 @@ import {
 } from '../broker/index.ts';
 import { TransactionCoordinator, transactionHandlers } from '../broker/transactions/index.ts';
 import {
+  CatalogTokens,
   createCatalogServer,
   EmbeddedCatalog,
   type TableIdentifier,
@@ -137,10 +138,21 @@ async function start(node: Node): Promise<Floe> {
   maintain(node, { opened, store, tables, configs: broker.topicConfigs });
 
   const { security } = secured;
-  const auth = new HttpAuth({ ...node, security });
+  const tokens = new CatalogTokens({
+    ...node,
+    metadata: opened.metadata.catalog,
+    lifetimeMs: settings['catalog.token.lifetime.ms'],
+  });
+  const auth = new HttpAuth({ ...node, security, tokens });
   const registryApp = fastify(registryServerOptions);
   registryRoutes(registryApp, registry);
-  const catalogApp = createCatalogServer({ catalog, s3: s3Access(settings), settings, logger });
+  const catalogApp = createCatalogServer({
+    ...node,
+    catalog,
+    s3: s3Access(settings),
+    tokens: auth.tokens,
+    authority: auth.authority(),
+  });
   const operator = operatorApp({
     metrics: node.metrics,
     tables,

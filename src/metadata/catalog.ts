@@ -1,23 +1,28 @@
-// The catalog's pointers: namespaces with properties, and for each table the metadata file that is its present state.
-// What is in those files is the catalog's business (catalog/); here a pointer only moves when it is where the
-// mover saw it. A namespace is its levels joined by U+001F, which no level may contain.
+// The catalog's pointers: namespaces with properties, and for each table or view the metadata file that is its present
+// state. What is in those files is the catalog's business (catalog/); here a pointer only moves when it is where the
+// mover saw it. A namespace is its levels joined by U+001F, which no level may contain. Tables and views share names.
 
 /** Levels joined by {@link LEVEL_SEPARATOR}; '' is the root, which holds namespaces but no tables. */
 export type NamespaceKey = string;
 
 export const LEVEL_SEPARATOR = '\u001f';
 
-export interface TablePointer {
+export type PointerKind = 'table' | 'view';
+
+/** A table or view by its name. Two kinds never share a name within a namespace. */
+export interface PointerName {
+  readonly kind: PointerKind;
   readonly namespace: NamespaceKey;
   readonly name: string;
-  /** Absolute URI of the table's current metadata file. */
+}
+
+export interface Pointer extends PointerName {
+  /** Absolute URI of the current metadata file. */
   readonly metadataLocation: string;
 }
 
-export interface PointerMove {
-  readonly namespace: NamespaceKey;
-  readonly name: string;
-  /** Where the pointer was seen; undefined for a table that doesn't exist yet. */
+export interface PointerMove extends PointerName {
+  /** Where the pointer was seen; undefined for a table or view that doesn't exist yet. */
   readonly from: string | undefined;
   readonly to: string;
 }
@@ -34,8 +39,9 @@ export interface PropertyChanges {
 }
 
 /**
- * Errors carry `details.thing` (`namespace` or `table`). `not-found`: it isn't there. `conflict`: it is there already,
- * isn't empty (`details.reason` = `not-empty`), or a pointer has moved (`details.reason` = `moved`).
+ * Errors carry `details.thing` (`namespace`, `table` or `view`: what is missing, or what has the name already).
+ * `not-found`: it isn't there. `conflict`: it is there already, isn't empty (`details.reason` = `not-empty`), or a
+ * pointer has moved (`details.reason` = `moved`).
  */
 export interface CatalogMetadata {
   /** The parent must exist. */
@@ -51,19 +57,22 @@ export interface CatalogMetadata {
   listNamespaces(parent: NamespaceKey, page?: PageRequest): Promise<readonly NamespaceKey[]>;
   /** Returns the removals that weren't there. */
   alterNamespace(namespace: NamespaceKey, changes: PropertyChanges): Promise<readonly string[]>;
-  /** Refused while it holds tables or namespaces. */
+  /** Refused while it holds tables, views or namespaces. */
   dropNamespace(namespace: NamespaceKey): Promise<void>;
-  /** Undefined when there is none. */
-  table(namespace: NamespaceKey, name: string): Promise<TablePointer | undefined>;
-  listTables(namespace: NamespaceKey, page?: PageRequest): Promise<readonly string[]>;
+  /** What has the name, of whichever kind; undefined when nothing has. */
+  pointer(namespace: NamespaceKey, name: string): Promise<Pointer | undefined>;
+  /** Names of one kind. */
+  listPointers(
+    kind: PointerKind,
+    namespace: NamespaceKey,
+    page?: PageRequest,
+  ): Promise<readonly string[]>;
   /** Moves all pointers or none, in one transaction. */
-  moveTables(moves: readonly PointerMove[]): Promise<void>;
-  renameTable(from: TableName, to: TableName): Promise<void>;
+  movePointers(moves: readonly PointerMove[]): Promise<void>;
+  /** The kind stays: `to` is of the same. */
+  renamePointer(from: PointerName, to: PointerName): Promise<void>;
   /** Returns what was dropped. */
-  dropTable(namespace: NamespaceKey, name: string): Promise<TablePointer>;
-}
-
-export interface TableName {
-  readonly namespace: NamespaceKey;
-  readonly name: string;
+  dropPointer(name: PointerName): Promise<Pointer>;
+  /** A secret of this catalog: `fresh` becomes it if there is none yet. Returns the one that holds. */
+  secret(name: string, fresh: string): Promise<string>;
 }

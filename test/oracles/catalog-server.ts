@@ -11,6 +11,7 @@ import { noMetrics } from '../../src/base/metrics.ts';
 import { systemIds, systemPrng } from '../../src/base/prng.ts';
 import { resolveSettings } from '../../src/base/settings.ts';
 import {
+  CatalogTokens,
   catalogSettings,
   createCatalogServer,
   EmbeddedCatalog,
@@ -43,8 +44,9 @@ const store = await openObjectStore(uri, {
 });
 const logger = createLogger('warn');
 const settings = resolveSettings(catalogSettings, { 'catalog.vend.credentials': 'true' });
+const metadata = openSqliteMetadata(':memory:').catalog;
 const catalog = new EmbeddedCatalog({
-  metadata: openSqliteMetadata(':memory:').catalog,
+  metadata,
   warehouse: new Warehouse(store, 'warehouse/'),
   clock: systemClock,
   ids: systemIds,
@@ -56,6 +58,13 @@ const app = createCatalogServer({
   s3: { ...s3, pathStyle: true, sessionToken: '' },
   settings,
   logger,
+  metrics: noMetrics,
+  tokens: new CatalogTokens({
+    metadata,
+    clock: systemClock,
+    ids: systemIds,
+    lifetimeMs: settings['catalog.token.lifetime.ms'],
+  }),
 });
 const sqlSettings = resolveSettings(querySettings, {});
 const service = await openQueries({

@@ -1,5 +1,6 @@
 // Reading requests: names in paths, paging, bodies. Everything here is untrusted.
 import type { FastifyRequest } from 'fastify';
+import { FloeError } from '../../base/error.ts';
 import {
   asList,
   asObject,
@@ -8,11 +9,13 @@ import {
   asSortFields,
   asText,
   asTextMap,
+  asViewVersion,
   type Json,
 } from '../../formats/iceberg/index.ts';
 import { LEVEL_SEPARATOR } from '../../metadata/catalog.ts';
 import type { TableIdentifier, TableRequirement, TableUpdate } from '../catalog.ts';
 import type { TableRequest } from '../embedded.ts';
+import type { ViewRequest } from '../views.ts';
 
 type Params = Readonly<Record<string, string>>;
 
@@ -23,6 +26,10 @@ export function namespaceOf(request: FastifyRequest): string[] {
 
 export function tableOf(request: FastifyRequest): TableIdentifier {
   return { namespace: namespaceOf(request), name: (request.params as Params)['table']! };
+}
+
+export function viewOf(request: FastifyRequest): TableIdentifier {
+  return { namespace: namespaceOf(request), name: (request.params as Params)['view']! };
 }
 
 export function queryOf(request: FastifyRequest, name: string): string | undefined {
@@ -60,11 +67,26 @@ export function tableRequestFrom(body: Json): TableRequest {
   };
 }
 
+export function viewRequestFrom(body: Json): ViewRequest {
+  const location = body['location'];
+  return {
+    name: asText(body['name'], 'name'),
+    schema: asSchema(body['schema']),
+    version: asViewVersion(body['view-version']),
+    properties: asTextMap(body['properties'] ?? {}, 'properties'),
+    ...(location === undefined || location === null
+      ? {}
+      : { location: asText(location, 'location') }),
+  };
+}
+
 export function commitFrom(body: Json) {
   const objects = (key: string) =>
     asList(body[key], key).map((item) => asObject(item, `an entry of "${key}"`));
   return {
-    requirements: objects('requirements') as TableRequirement[],
+    requirements: (body['requirements'] === undefined
+      ? []
+      : objects('requirements')) as TableRequirement[],
     updates: objects('updates') as TableUpdate[],
   };
 }
@@ -89,8 +111,10 @@ export async function page<T>(
 ): Promise<Page<T>> {
   const token = queryOf(request, 'pageToken');
   if (token === undefined) return { items: await read({}), next: undefined };
-  const asked = Number(queryOf(request, 'pageSize') ?? DEFAULT_PAGE);
-  const size = Number.isInteger(asked) && asked >= 1 ? Math.min(asked, DEFAULT_PAGE) : DEFAULT_PAGE;
+  const asked = queryOf(request, 'pageSize') ?? String(DEFAULT_PAGE);
+  if (!/^[1-9]\d{0,9}$/.test(asked))
+    throw new FloeError('invalid', `pageSize "${asked.slice(0, 20)}" is not a number above 0`);
+  const size = Math.min(Number(asked), DEFAULT_PAGE);
   const after = Buffer.from(token, 'base64url').toString('utf8');
   const found = await read({ after, limit: size + 1 });
   const items = found.slice(0, size);

@@ -4,21 +4,32 @@ import { type FastifyInstance, type FastifyServerOptions, fastify } from 'fastif
 import { FloeError } from '../../base/error.ts';
 import { httpRefusal } from '../../base/http-refusal.ts';
 import type { Logger } from '../../base/log.ts';
+import type { Metrics } from '../../base/metrics.ts';
 import type { Values } from '../../base/settings.ts';
 import { parseIcebergJson, stringifyIcebergJson } from '../../formats/iceberg/index.ts';
 import type { EmbeddedCatalog } from '../embedded.ts';
 import { catalogError, errorBody } from '../errors.ts';
 import { MAX_NAME_LENGTH } from '../names.ts';
 import type { catalogSettings } from '../settings.ts';
+import type { CatalogTokens } from '../tokens.ts';
 import { ENDPOINTS, fileAccess, type S3Access } from './config.ts';
 import { namespaceRoutes } from './namespaces.ts';
+import { oauthRoutes, type TokenAuthority } from './oauth.ts';
 import { tableRoutes } from './tables.ts';
+import { viewRoutes } from './views.ts';
+
+/** A form holds a password or a token. */
+const MAX_FORM_BYTES = 64 * 1024;
 
 export interface CatalogRoutesOptions {
   readonly catalog: EmbeddedCatalog;
   readonly s3: S3Access;
   readonly settings: Values<typeof catalogSettings>;
   readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly tokens: CatalogTokens;
+  /** Who checks passwords and tokens; undefined where nobody has to authenticate. */
+  readonly authority?: TokenAuthority | undefined;
 }
 
 /** Options that a fastify instance with these routes must have: names may be long and are percent-encoded. */
@@ -39,8 +50,8 @@ export function catalogRoutes(app: FastifyInstance, options: CatalogRoutesOption
 }
 
 async function serve(scope: FastifyInstance, options: CatalogRoutesOptions): Promise<void> {
-  const { catalog, s3, settings, logger } = options;
-  const config = fileAccess(catalog.warehouse.uri, s3, settings['catalog.vend.credentials']);
+  const { catalog, s3, settings, logger, metrics, tokens, authority } = options;
+  const access = fileAccess(catalog.warehouse.uri, s3, settings['catalog.vend.credentials']);
   readBodies(scope, settings['catalog.max.request.bytes']);
   scope.setSerializerCompiler(() => stringifyIcebergJson);
   scope.setReplySerializer(stringifyIcebergJson);
@@ -57,22 +68,28 @@ async function serve(scope: FastifyInstance, options: CatalogRoutesOptions): Pro
       .send(errorBody(catalogError('not-found', 'NotFoundException', `no route ${path}`)));
   });
   scope.get('/config', async () => ({
-    defaults: config,
+    defaults: access.config,
     overrides: {},
     endpoints: ENDPOINTS,
   }));
+  oauthRoutes(scope, { tokens, authority });
   const all = async (routes: FastifyInstance) => {
     namespaceRoutes(routes, catalog);
-    tableRoutes(routes, { catalog, config });
-    viewRoutes(routes);
+    tableRoutes(routes, { catalog, access, metrics });
+    viewRoutes(routes, catalog.views);
   };
   await scope.register(all);
   await scope.register(all, { prefix: '/:prefix' });
 }
 
-/** JSON with exact 64-bit numbers, whatever the content type says. */
+/** JSON with exact 64-bit numbers, whatever the content type says; forms where a client asks for a token. */
 function readBodies(scope: FastifyInstance, bodyLimit: number): void {
   scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string', bodyLimit: MAX_FORM_BYTES },
+    (_request, body, done) => done(null, new URLSearchParams(body as string)),
+  );
   scope.addContentTypeParser('*', { parseAs: 'string', bodyLimit }, (_request, body, done) => {
     try {
       done(null, body === '' ? undefined : parseIcebergJson(body as string));
@@ -93,19 +110,4 @@ function httpError(caught: unknown, limit: number): unknown {
   return refusal === undefined
     ? caught
     : new FloeError('invalid', refusal.message, { cause: caught });
-}
-
-/** There are no views. Clients that ask anyway hear so in the form they know. */
-function viewRoutes(app: FastifyInstance): void {
-  app.get('/namespaces/:namespace/views', async () => ({ identifiers: [] }));
-  const none = async () => {
-    throw catalogError('not-found', 'NoSuchViewException', 'this catalog holds no views');
-  };
-  app.get('/namespaces/:namespace/views/:view', { exposeHeadRoute: false }, none);
-  app.head('/namespaces/:namespace/views/:view', none);
-  app.delete('/namespaces/:namespace/views/:view', none);
-  app.post('/namespaces/:namespace/views/:view', none);
-  app.post('/namespaces/:namespace/views', async () => {
-    throw catalogError('unsupported', 'UnsupportedOperationException', 'views are not served');
-  });
 }

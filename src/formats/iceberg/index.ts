@@ -35,3 +35,4 @@ export { type FileReader, manifestsOf, readManifests } from './table-files.ts';
 export * from './transform.ts';
 export * from './types.ts';
 export * from './value.ts';
+export * from './view-metadata.ts';

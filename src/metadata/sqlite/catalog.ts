@@ -5,10 +5,11 @@ import {
   LEVEL_SEPARATOR,
   type NamespaceKey,
   type PageRequest,
+  type Pointer,
+  type PointerKind,
   type PointerMove,
+  type PointerName,
   type PropertyChanges,
-  type TableName,
-  type TablePointer,
 } from '../catalog.ts';
 import type { Database, Migration } from './database.ts';
 
@@ -23,6 +24,13 @@ export const catalogMigrations: readonly Migration[] = [
         namespace TEXT NOT NULL REFERENCES catalog_namespaces, name TEXT NOT NULL,
         metadata_location TEXT NOT NULL, PRIMARY KEY (namespace, name)) STRICT, WITHOUT ROWID;`,
   },
+  {
+    // Views lie beside tables, so that one key keeps their names apart.
+    name: 'catalog-2',
+    sql: `
+      ALTER TABLE catalog_tables ADD COLUMN kind TEXT NOT NULL DEFAULT 'table';
+      CREATE TABLE catalog_secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
+  },
 ];
 
 /** No limit, in SQL. */
@@ -33,14 +41,21 @@ const missingNamespace = (namespace: NamespaceKey) =>
   new FloeError('not-found', `Namespace does not exist: ${shown(namespace)}`, {
     details: { thing: 'namespace' },
   });
-const missingTable = ({ namespace, name }: TableName) =>
-  new FloeError('not-found', `Table does not exist: ${shown(namespace)}.${name}`, {
-    details: { thing: 'table' },
+const KINDS: Readonly<Record<PointerKind, string>> = { table: 'Table', view: 'View' };
+const shownName = ({ namespace, name }: PointerName) => `${shown(namespace)}.${name}`;
+const missing = (pointer: PointerName) =>
+  new FloeError('not-found', `${KINDS[pointer.kind]} does not exist: ${shownName(pointer)}`, {
+    details: { thing: pointer.kind },
   });
-const presentTable = ({ namespace, name }: TableName) =>
-  new FloeError('conflict', `Table already exists: ${shown(namespace)}.${name}`, {
-    details: { thing: 'table' },
-  });
+/** Texts as Java clients and their tests know them. */
+const taken = (wanted: PointerName, present: Pointer) =>
+  new FloeError(
+    'conflict',
+    wanted.kind === present.kind
+      ? `${KINDS[present.kind]} already exists: ${shownName(present)}`
+      : `${KINDS[present.kind]} with same name already exists: ${shownName(present)}`,
+    { details: { thing: present.kind } },
+  );
 
 export class SqliteCatalog implements CatalogMetadata {
   readonly #db: Database;
@@ -82,12 +97,12 @@ export class SqliteCatalog implements CatalogMetadata {
   async alterNamespace(namespace: NamespaceKey, { updates, removals }: PropertyChanges) {
     return this.#db.transaction(() => {
       const properties = new Map(Object.entries(this.#requireNamespace(namespace)));
-      const missing = removals.filter((name) => !properties.delete(name));
+      const absent = removals.filter((name) => !properties.delete(name));
       for (const [name, value] of Object.entries(updates)) properties.set(name, value);
       this.#db
         .prepare('UPDATE catalog_namespaces SET properties = ? WHERE namespace = ?')
         .run(JSON.stringify(Object.fromEntries(properties)), namespace);
-      return missing;
+      return absent;
     });
   }
 
@@ -104,7 +119,7 @@ export class SqliteCatalog implements CatalogMetadata {
       if (holds !== undefined) {
         throw new FloeError(
           'conflict',
-          `Namespace ${shown(namespace)} is not empty: drop its tables and namespaces first`,
+          `Namespace ${shown(namespace)} is not empty: drop its tables, views and namespaces first`,
           { details: { thing: 'namespace', reason: 'not-empty' } },
         );
       }
@@ -112,40 +127,44 @@ export class SqliteCatalog implements CatalogMetadata {
     });
   }
 
-  async table(namespace: NamespaceKey, name: string) {
-    return this.#pointer({ namespace, name });
+  async pointer(namespace: NamespaceKey, name: string) {
+    return this.#pointer(namespace, name);
   }
 
-  async listTables(namespace: NamespaceKey, { after = '', limit = ALL }: PageRequest = {}) {
+  async listPointers(
+    kind: PointerKind,
+    namespace: NamespaceKey,
+    { after = '', limit = ALL }: PageRequest = {},
+  ) {
     this.#requireNamespace(namespace);
     return this.#db
       .prepare(
-        'SELECT name FROM catalog_tables WHERE namespace = ? AND name > ? ORDER BY name LIMIT ?',
+        'SELECT name FROM catalog_tables WHERE namespace = ? AND name > ? AND kind = ? ORDER BY name LIMIT ?',
       )
-      .all(namespace, after, limit)
+      .all(namespace, after, kind, limit)
       .map((row) => row['name'] as string);
   }
 
-  async moveTables(moves: readonly PointerMove[]) {
+  async movePointers(moves: readonly PointerMove[]) {
     this.#db.transaction(() => {
       for (const move of moves) this.#move(move);
     });
   }
 
   #move(move: PointerMove): void {
-    const present = this.#pointer(move);
+    const present = this.#pointer(move.namespace, move.name);
     if (move.from === undefined) {
       this.#requireNamespace(move.namespace);
-      if (present !== undefined) throw presentTable(move);
+      if (present !== undefined) throw taken(move, present);
       this.#insert({ ...move, metadataLocation: move.to });
       return;
     }
-    if (present === undefined) throw missingTable(move);
+    if (present === undefined || present.kind !== move.kind) throw missing(move);
     if (present.metadataLocation !== move.from) {
       throw new FloeError(
         'conflict',
-        `table "${shown(move.namespace)}.${move.name}" has changed meanwhile: reload it and decide afresh`,
-        { details: { thing: 'table', reason: 'moved' } },
+        `Cannot commit: ${move.kind} "${shownName(move)}" has changed meanwhile: reload it and decide afresh`,
+        { details: { thing: move.kind, reason: 'moved' } },
       );
     }
     this.#db
@@ -153,40 +172,65 @@ export class SqliteCatalog implements CatalogMetadata {
       .run(move.to, move.namespace, move.name);
   }
 
-  async renameTable(from: TableName, to: TableName) {
+  async renamePointer(from: PointerName, to: PointerName) {
     this.#db.transaction(() => {
       const pointer = this.#delete(from);
       this.#requireNamespace(to.namespace);
-      if (this.#pointer(to) !== undefined) throw presentTable(to);
-      this.#insert({ ...to, metadataLocation: pointer.metadataLocation });
+      const present = this.#pointer(to.namespace, to.name);
+      if (present !== undefined) {
+        throw new FloeError(
+          'conflict',
+          `Cannot rename ${shownName(from)} to ${shownName(to)}. ${KINDS[present.kind]} already exists`,
+          { details: { thing: present.kind } },
+        );
+      }
+      this.#insert({ ...to, kind: from.kind, metadataLocation: pointer.metadataLocation });
     });
   }
 
-  async dropTable(namespace: NamespaceKey, name: string) {
-    return this.#db.transaction(() => this.#delete({ namespace, name }));
+  async dropPointer(name: PointerName) {
+    return this.#db.transaction(() => this.#delete(name));
   }
 
-  #insert({ namespace, name, metadataLocation }: TablePointer): void {
+  async secret(name: string, fresh: string) {
+    return this.#db.transaction(() => {
+      const row = this.#db.prepare('SELECT value FROM catalog_secrets WHERE name = ?').get(name);
+      if (row !== undefined) return row['value'] as string;
+      this.#db.prepare('INSERT INTO catalog_secrets (name, value) VALUES (?, ?)').run(name, fresh);
+      return fresh;
+    });
+  }
+
+  #insert({ kind, namespace, name, metadataLocation }: Pointer): void {
     this.#db
-      .prepare('INSERT INTO catalog_tables (namespace, name, metadata_location) VALUES (?, ?, ?)')
-      .run(namespace, name, metadataLocation);
+      .prepare(
+        'INSERT INTO catalog_tables (namespace, name, metadata_location, kind) VALUES (?, ?, ?, ?)',
+      )
+      .run(namespace, name, metadataLocation, kind);
   }
 
-  #delete(table: TableName): TablePointer {
-    const pointer = this.#pointer(table);
-    if (pointer === undefined) throw missingTable(table);
+  #delete(name: PointerName): Pointer {
+    const pointer = this.#pointer(name.namespace, name.name);
+    if (pointer === undefined || pointer.kind !== name.kind) throw missing(name);
     this.#db
       .prepare('DELETE FROM catalog_tables WHERE namespace = ? AND name = ?')
-      .run(table.namespace, table.name);
+      .run(name.namespace, name.name);
     return pointer;
   }
 
-  #pointer({ namespace, name }: TableName): TablePointer | undefined {
+  #pointer(namespace: NamespaceKey, name: string): Pointer | undefined {
     const row = this.#db
-      .prepare('SELECT metadata_location FROM catalog_tables WHERE namespace = ? AND name = ?')
+      .prepare(
+        'SELECT kind, metadata_location FROM catalog_tables WHERE namespace = ? AND name = ?',
+      )
       .get(namespace, name);
     if (row === undefined) return undefined;
-    return { namespace, name, metadataLocation: row['metadata_location'] as string };
+    return {
+      kind: row['kind'] as PointerKind,
+      namespace,
+      name,
+      metadataLocation: row['metadata_location'] as string,
+    };
   }
 
   #properties(namespace: NamespaceKey): Record<string, string> | undefined {
