@@ -29,7 +29,7 @@ export interface PartitionedRows {
 }
 
 /** A code per row, and the partition value of each code. */
-interface Coded {
+export interface Coded {
   readonly codes: Int32Array;
   readonly values: readonly PartitionValue[];
 }
@@ -132,7 +132,8 @@ function partitionSource(column: Column, row: number): PartitionValue {
   return isDecimal && value !== null ? bigintFromBytes(value as Uint8Array) : value;
 }
 
-function codeColumn(column: Column, transform: Transform): Coded {
+/** Distinct transformed values of a column, and for each row which one it has. Nulls are a value. */
+export function codeColumn(column: Column, transform: Transform): Coded {
   const apply = compileTransform(transform, column.type as PrimitiveTypeName);
   const keyOf = keyFunction(column, transform);
   const codes = new Int32Array(column.length);

@@ -1,0 +1,326 @@
+// The rows of columns in a table's sort order, as row numbers: each sort field is one stable pass over the rows, from
+// the last field to the first, by radix where values are of fixed width. No object per row, no comparison of rows.
+// Not for: moving the rows (TableColumns.gather).
+// Source: Iceberg table spec, "Sorting": floats order −NaN, −∞ … ∞, NaN; text and bytes by their bytes.
+import { assert } from '../../base/assert.ts';
+import { parseTransform } from '../iceberg/transform.ts';
+import type { PartitionValue, SortField, SortOrder } from '../iceberg/types.ts';
+import { BytesColumn, FixedColumn } from './byte-columns.ts';
+import type { Column, RowSelection } from './column.ts';
+import { codeColumn } from './partition.ts';
+import { BooleanColumn, FloatColumn, Int32Column, Int64Column } from './scalar-columns.ts';
+import type { TableColumns } from './table-columns.ts';
+
+/** Rows of fewer runs of equal prefixes than this are compared one by one rather than by a further radix pass. */
+const INSERTION_ROWS = 16;
+
+/**
+ * `rows` (by default all of `columns`) in the order's order; the very `rows` when they are in it already.
+ * Fields whose column the schema no longer has are passed over.
+ */
+export function sortRows(
+  columns: TableColumns,
+  order: SortOrder,
+  rows: RowSelection = identity(columns.rowCount),
+): RowSelection {
+  columns.align();
+  let sorted = rows;
+  for (const field of order.fields.toReversed()) {
+    const column = columns.byId(field['source-id']);
+    if (column === undefined) continue;
+    assert(column.length === columns.rowCount, 'a sort column is not inside a list or map');
+    sorted = sortBy(column, field, sorted);
+  }
+  return sorted;
+}
+
+function identity(count: number): Int32Array {
+  const rows = new Int32Array(count);
+  for (let row = 0; row < count; row++) rows[row] = row;
+  return rows;
+}
+
+/** One stable pass. */
+function sortBy(column: Column, field: SortField, rows: RowSelection): RowSelection {
+  const { name } = parseTransform(field.transform);
+  if (name === 'void' || name === 'unknown') return rows;
+  const descending = field.direction === 'desc';
+  const nullsFirst = field['null-order'] === 'nulls-first';
+  if (name !== 'identity') {
+    const ranks = transformRanks(column, field.transform);
+    return placeNulls(rows, ranks.isValid, {
+      nullsFirst,
+      sort: (valid) => radix(valid, [(row) => ranks.of(row)], descending),
+    });
+  }
+  return placeNulls(rows, (row) => column.isValid(row), {
+    nullsFirst,
+    sort: (valid) => sortValues(column, valid, descending),
+  });
+}
+
+/** Nulls keep their order at one end; the others are sorted. */
+function placeNulls(
+  rows: RowSelection,
+  isValid: (row: number) => boolean,
+  {
+    nullsFirst,
+    sort,
+  }: { readonly nullsFirst: boolean; readonly sort: (valid: RowSelection) => RowSelection },
+): RowSelection {
+  let nulls = 0;
+  for (let i = 0; i < rows.length; i++) if (!isValid(rows[i]!)) nulls++;
+  if (nulls === 0) return sort(rows);
+  const none = new Int32Array(nulls);
+  const valid = new Int32Array(rows.length - nulls);
+  let toNone = 0;
+  let toValid = 0;
+  for (let i = 0; i < rows.length; i++) {
+    const row = rows[i]!;
+    if (isValid(row)) valid[toValid++] = row;
+    else none[toNone++] = row;
+  }
+  const placed = new Int32Array(rows.length);
+  placed.set(none, nullsFirst ? 0 : valid.length);
+  placed.set(sort(valid), nullsFirst ? nulls : 0);
+  return placed;
+}
+
+/** Words of a row's key as unsigned 32-bit numbers, the least significant first. */
+type Words = readonly ((row: number) => number)[];
+
+function sortValues(column: Column, rows: RowSelection, descending: boolean): RowSelection {
+  if (column instanceof Int32Column) {
+    const { values } = column;
+    return radix(rows, [(row) => values[row]! ^ 0x80000000], descending);
+  }
+  if (column instanceof Int64Column) {
+    const { halves } = column;
+    const words: Words = [(row) => halves[2 * row]!, (row) => halves[2 * row + 1]! ^ 0x80000000];
+    return radix(rows, words, descending);
+  }
+  if (column instanceof FloatColumn) return radix(rows, floatWords(column), descending);
+  if (column instanceof BooleanColumn) {
+    const { values } = column;
+    return radix(rows, [(row) => values[row]!], descending);
+  }
+  if (column instanceof FixedColumn) {
+    const { data, width } = column;
+    const signed = String(column.type).startsWith('decimal');
+    return sortBytes(rows, {
+      data,
+      signed,
+      descending,
+      start: (row) => row * width,
+      end: (row) => (row + 1) * width,
+    });
+  }
+  assert(column instanceof BytesColumn, 'a sort column holds primitives');
+  const { data, offsets } = column;
+  return sortBytes(rows, {
+    data,
+    signed: false,
+    descending,
+    start: (row) => offsets[row]!,
+    end: (row) => offsets[row + 1]!,
+  });
+}
+
+/** IEEE bits so that they order as unsigned integers: negative ones are flipped whole, others get the sign bit. */
+function floatWords(column: FloatColumn): Words {
+  const { values } = column;
+  if (column.kind === 'float32') {
+    const bits = new Int32Array(values.buffer, values.byteOffset, values.length);
+    return [(row) => bits[row]! ^ ((bits[row]! >> 31) | 0x80000000)];
+  }
+  const bits = new Int32Array(values.buffer, values.byteOffset, values.length * 2);
+  return [
+    (row) => bits[2 * row]! ^ (bits[2 * row + 1]! >> 31),
+    (row) => bits[2 * row + 1]! ^ ((bits[2 * row + 1]! >> 31) | 0x80000000),
+  ];
+}
+
+const BUCKETS = 1 << 16;
+const counts = new Int32Array(BUCKETS);
+
+/** Least significant digits first, 16 bits a pass; a digit that all rows share costs a look. */
+function radix(rows: RowSelection, words: Words, descending: boolean): RowSelection {
+  let from = rows;
+  let spare: Int32Array | undefined;
+  const flip = descending ? 0xffff : 0;
+  for (const word of words) {
+    for (let shift = 0; shift < 32; shift += 16) {
+      const into = digitPass(from, (row) => ((word(row) >>> shift) & 0xffff) ^ flip, spare);
+      if (into === from) continue;
+      spare = from === rows ? undefined : (from as Int32Array);
+      from = into;
+    }
+  }
+  return from;
+}
+
+/** One counting pass into `spare` or a new array; the very `rows` when they are in order already. */
+function digitPass(
+  rows: RowSelection,
+  digit: (row: number) => number,
+  spare: Int32Array | undefined,
+): RowSelection {
+  const { length } = rows;
+  counts.fill(0);
+  let ordered = true;
+  let last = 0;
+  let low = BUCKETS;
+  let high = 0;
+  for (let i = 0; i < length; i++) {
+    const value = digit(rows[i]!);
+    if (value < last) ordered = false;
+    last = value;
+    if (value < low) low = value;
+    if (value > high) high = value;
+    counts[value]!++;
+  }
+  if (ordered) return rows;
+  let at = 0;
+  for (let bucket = low; bucket <= high; bucket++) {
+    const count = counts[bucket]!;
+    counts[bucket] = at;
+    at += count;
+  }
+  const into = spare ?? new Int32Array(length);
+  for (let i = 0; i < length; i++) {
+    const row = rows[i]!;
+    into[counts[digit(row)]!++] = row;
+  }
+  return into;
+}
+
+interface ByteKeys {
+  readonly data: Uint8Array;
+  /** Big-endian two's complement: the first byte's top bit means negative. */
+  readonly signed: boolean;
+  readonly descending: boolean;
+  readonly start: (row: number) => number;
+  readonly end: (row: number) => number;
+}
+
+/** By the first eight bytes after what all have in common, then whole within runs that agree there. */
+function sortBytes(rows: RowSelection, keys: ByteKeys): RowSelection {
+  if (rows.length < 2) return rows;
+  const { data, start, end } = keys;
+  const common = commonPrefix(rows, keys);
+  const sign = keys.signed && common === 0 ? 0x80000000 : 0;
+  const prefix = (row: number, offset: number) => {
+    const from = start(row) + common + offset;
+    const to = Math.min(end(row), from + 4);
+    let value = 0;
+    for (let i = from; i < from + 4; i++) value = (value << 8) | (i < to ? data[i]! : 0);
+    return value;
+  };
+  const heads = new Int32Array(maxOf(rows) + 1);
+  const tails = new Int32Array(heads.length);
+  for (let i = 0; i < rows.length; i++) {
+    const row = rows[i]!;
+    heads[row] = prefix(row, 0) ^ sign;
+    tails[row] = prefix(row, 4);
+  }
+  const sorted = radix(rows, [(row) => tails[row]!, (row) => heads[row]!], keys.descending);
+  const same = (a: number, b: number) => heads[a] === heads[b] && tails[a] === tails[b];
+  return sortRuns(sorted, same, (a, b) => compareFrom(keys, common, a, b));
+}
+
+function maxOf(rows: RowSelection): number {
+  let max = 0;
+  for (let i = 0; i < rows.length; i++) if (rows[i]! > max) max = rows[i]!;
+  return max;
+}
+
+function commonPrefix(rows: RowSelection, { data, start, end }: ByteKeys): number {
+  const first = start(rows[0]!);
+  let common = end(rows[0]!) - first;
+  for (let i = 1; i < rows.length && common > 0; i++) {
+    const from = start(rows[i]!);
+    const length = Math.min(common, end(rows[i]!) - from);
+    let at = 0;
+    while (at < length && data[from + at] === data[first + at]) at++;
+    common = at;
+  }
+  return common;
+}
+
+function compareFrom(
+  { data, start, end, descending }: ByteKeys,
+  skip: number,
+  a: number,
+  b: number,
+): number {
+  let x = start(a) + skip;
+  let y = start(b) + skip;
+  const endX = end(a);
+  const endY = end(b);
+  for (; x < endX && y < endY; x++, y++) {
+    if (data[x] !== data[y]) return descending ? data[y]! - data[x]! : data[x]! - data[y]!;
+  }
+  const rest = endX - x - (endY - y);
+  return descending ? -rest : rest;
+}
+
+/** Sorts each run of rows that are the `same` so far; stable, as ties stay in their order. */
+function sortRuns(
+  rows: RowSelection,
+  same: (a: number, b: number) => boolean,
+  compare: (a: number, b: number) => number,
+): RowSelection {
+  let sorted: Int32Array | undefined;
+  for (let from = 0; from < rows.length; ) {
+    let to = from + 1;
+    let ordered = true;
+    while (to < rows.length && same(rows[from]!, rows[to]!)) {
+      ordered &&= compare(rows[to - 1]!, rows[to]!) <= 0;
+      to++;
+    }
+    if (!ordered) {
+      // A copy: `rows` may be the caller's own.
+      sorted ??= Int32Array.from(rows);
+      const run = sorted.subarray(from, to);
+      if (run.length <= INSERTION_ROWS) insertionSort(run, compare);
+      else run.set(Array.from(run).sort(compare));
+    }
+    from = to;
+  }
+  return sorted ?? rows;
+}
+
+function insertionSort(run: Int32Array, compare: (a: number, b: number) => number): void {
+  for (let i = 1; i < run.length; i++) {
+    const row = run[i]!;
+    let at = i;
+    while (at > 0 && compare(run[at - 1]!, row) > 0) {
+      run[at] = run[at - 1]!;
+      at--;
+    }
+    run[at] = row;
+  }
+}
+
+/** Transformed values by their rank among the distinct ones. */
+function transformRanks(column: Column, transform: string) {
+  const { codes, values } = codeColumn(column, parseTransform(transform));
+  const byValue = values.map((_, code) => code).filter((code) => values[code] !== null);
+  byValue.sort((a, b) => compareValues(values[a]!, values[b]!));
+  const ranks = new Int32Array(values.length);
+  byValue.forEach((code, rank) => {
+    ranks[code] = rank;
+  });
+  return {
+    of: (row: number) => ranks[codes[row]!]!,
+    isValid: (row: number) => values[codes[row]!] !== null,
+  };
+}
+
+function compareValues(a: Exclude<PartitionValue, null>, b: Exclude<PartitionValue, null>): number {
+  if (a instanceof Uint8Array && b instanceof Uint8Array) return Buffer.compare(a, b);
+  if (typeof a === 'string' && typeof b === 'string') {
+    return Buffer.compare(Buffer.from(a), Buffer.from(b));
+  }
+  return a < b ? -1 : a > b ? 1 : 0;
+}
