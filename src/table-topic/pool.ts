@@ -4,6 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { errorToShape, FloeError } from '../base/error.ts';
 import type { Component } from '../base/lifecycle.ts';
 import type { Logger } from '../base/log.ts';
+import { THREAD_LIMITS } from '../base/thread-memory.ts';
 import type { JobResult, JobRunner, JobSlice, TableJob } from './job.ts';
 
 /** What a worker thread is started with: how it opens the warehouse's store for itself. */
@@ -102,6 +103,7 @@ export class WorkerPool implements JobRunner, Component {
 
   #startThread(): Thread {
     const worker = new Worker(this.#options.script ?? WORKER_THREAD, {
+      resourceLimits: THREAD_LIMITS,
       workerData: this.#options.worker,
       name: 'floe-table',
     });

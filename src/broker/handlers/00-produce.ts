@@ -40,13 +40,12 @@ export const produceHandler: Handler<typeof produceApi> = {
     const admission = admit(request, context);
     if (admission.items.length === 0) return conclude(request, context, admission, []);
     const appended = context.services.log.append(admission.items);
-    if (request.acks === 0) {
-      return appended.then((outcomes) => conclude(request, context, admission, outcomes));
-    }
-    const timeoutMs = Math.max(request.timeoutMs, MIN_TIMEOUT_MS);
-    return withTimeout(context.services, timeoutMs, appended).then((outcomes) =>
-      conclude(request, context, admission, outcomes),
-    );
+    return new Promise((resolve) => {
+      const done = (outcomes: readonly AppendOutcome[] | undefined) =>
+        resolve(conclude(request, context, admission, outcomes));
+      if (request.acks === 0) void appended.then(done);
+      else inTime(context.services, Math.max(request.timeoutMs, MIN_TIMEOUT_MS), appended, done);
+    });
   },
 };
 
@@ -161,18 +160,22 @@ function refused(index: number, errorCode: number): PartitionReply {
   return { index, errorCode, ...NOT_APPENDED };
 }
 
-/** Undefined when the time is up first; what becomes of the batches is then the log's affair alone. */
-function withTimeout(
+/** Calls back once: with nothing when the time is up first; what becomes of the batches is then the log's affair. */
+function inTime(
   { clock }: BrokerServices,
   timeoutMs: number,
   appended: Promise<readonly AppendOutcome[]>,
-): Promise<readonly AppendOutcome[] | undefined> {
-  return new Promise((resolve) => {
-    const timer = clock.setTimer(timeoutMs, () => resolve(undefined));
-    void appended.then((outcomes) => {
-      timer.cancel();
-      resolve(outcomes);
-    });
+  done: (outcomes: readonly AppendOutcome[] | undefined) => void,
+): void {
+  let late = false;
+  const timer = clock.setTimer(timeoutMs, () => {
+    late = true;
+    done(undefined);
+  });
+  void appended.then((outcomes) => {
+    if (late) return;
+    timer.cancel();
+    done(outcomes);
   });
 }
 
@@ -182,7 +185,8 @@ function conclude(
   { responses, places }: Admission,
   outcomes: readonly AppendOutcome[] | undefined,
 ): Outcome<ProduceReply> {
-  for (const [n, { partitions, at }] of places.entries()) {
+  for (let n = 0; n < places.length; n += 1) {
+    const { partitions, at } = places[n]!;
     partitions[at] = answer(partitions[at]!.index, outcomes?.[n]);
   }
   let failed = false;

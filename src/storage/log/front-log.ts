@@ -9,6 +9,7 @@ import type { Metrics } from '../../base/metrics.ts';
 import type { Prng } from '../../base/prng.ts';
 import type { FlushRow, LogMetadata, PartitionLog } from '../../metadata/log.ts';
 import { openIndex } from '../../metadata/packed-index.ts';
+import type { StageRequest } from '../../metadata/tables.ts';
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import { AbortedRanges } from './aborted-ranges.ts';
@@ -25,6 +26,7 @@ import type {
   OffsetAtTime,
   ReadRequest,
   ReadResult,
+  StagedAppend,
   Watermarks,
 } from './log.ts';
 import { type AppendRequest, OpenFlush } from './open-flush.ts';
@@ -146,6 +148,40 @@ export class FrontLog implements Log {
     });
   }
 
+  get maxAppendBytes(): number {
+    return this.#options.slabs.slabBytes;
+  }
+
+  appendWithStage(items: readonly AppendItem[], stage: StageRequest): Promise<StagedAppend> {
+    return new Promise((resolve) => {
+      const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0);
+      const flush =
+        this.#stopping === undefined && this.#backlog.empty && bytes <= this.maxAppendBytes
+          ? this.#flushFor(bytes, items.length)
+          : undefined;
+      if (flush === undefined) return resolve(this.#stageRefusal(bytes));
+      const outcomes = new Array<AppendOutcome>(items.length);
+      flush.addWithStage(
+        { items, outcomes, remaining: items.length, resolve() {} },
+        stage,
+        resolve,
+      );
+      this.#inFlightBytes += bytes;
+      this.#lastAppendMs = this.#options.clock.monotonic();
+      this.#schedulePump();
+    });
+  }
+
+  #stageRefusal(bytes: number): StagedAppend {
+    if (this.#stopping === undefined && bytes > this.maxAppendBytes) {
+      const message = `${bytes} bytes of dead letters exceed log.slab.bytes (${this.maxAppendBytes})`;
+      return { kind: 'failed', errorCode: ErrorCode.MESSAGE_TOO_LARGE, message };
+    }
+    const message =
+      this.#stopping === undefined ? 'all slabs are in use' : 'the broker is stopping';
+    return { kind: 'failed', errorCode: ErrorCode.KAFKA_STORAGE_ERROR, message };
+  }
+
   #admit(item: AppendItem, request: AppendRequest, n: number): void {
     const refusal = this.#refusal(item);
     if (refusal !== undefined) {
@@ -206,8 +242,8 @@ export class FrontLog implements Log {
   }
 
   /** The open flush with room for `bytes`; undefined when no slab can be had. */
-  #flushFor(bytes: number): OpenFlush | undefined {
-    if (this.#open?.hasRoom(bytes) === true) return this.#open;
+  #flushFor(bytes: number, batches = 1): OpenFlush | undefined {
+    if (this.#open?.hasRoom(bytes, batches) === true) return this.#open;
     const start = this.#open?.end ?? this.#nextStart;
     this.#closeOpen();
     if (this.#slab === undefined || start + bytes > this.#slab.bytes.length) {
@@ -367,6 +403,7 @@ export class FrontLog implements Log {
     const moved = this.#partitions.advance(reply.index);
     if (flush.transactional) this.#partitions.begin(reply);
     this.#answerAll(flush, (n) => this.#outcome(flush, reply, n));
+    for (const [n, { resolve }] of flush.riders.entries()) resolve(reply.riders![n]!);
     this.#partitions.notify(moved);
     this.#observe(flush);
   }
@@ -398,7 +435,10 @@ export class FrontLog implements Log {
     this.#options.slabs.release(flush.slab.number);
     this.#options.logger.warn({ error: error.message, batches: flush.count }, 'flush refused');
     // Retriable whatever the cause: the client may try again, here or at another broker (L9).
-    this.#answerAll(flush, () => failed(ErrorCode.KAFKA_STORAGE_ERROR, error.message));
+    const errorCode = ErrorCode.KAFKA_STORAGE_ERROR;
+    const { message } = error;
+    this.#answerAll(flush, () => failed(errorCode, message));
+    for (const { resolve } of flush.riders) resolve({ kind: 'failed', errorCode, message });
   }
 
   #answerAll(flush: OpenFlush, outcome: (n: number) => AppendOutcome): void {

@@ -2,6 +2,7 @@
 // compacted topics has none. A thread that dies fails the call under way; the next one starts another.
 import { Worker } from 'node:worker_threads';
 import { errorFromShape, FloeError } from '../../base/error.ts';
+import { THREAD_LIMITS } from '../../base/thread-memory.ts';
 import type { AbortedTransaction } from '../../metadata/log.ts';
 import type {
   CleanedRange,
@@ -68,6 +69,7 @@ class RangeCleanerClient implements RangeCleaner {
 
   #start(): Worker {
     const worker = new Worker(new URL('./range-cleaner-thread.ts', import.meta.url), {
+      resourceLimits: THREAD_LIMITS,
       workerData: this.#data,
       name: 'cleaner',
     });

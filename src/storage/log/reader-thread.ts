@@ -10,6 +10,7 @@ import {
 } from 'node:worker_threads';
 import { type ErrorShape, errorFromShape, errorToShape, FloeError } from '../../base/error.ts';
 import type { Component } from '../../base/lifecycle.ts';
+import { THREAD_LIMITS } from '../../base/thread-memory.ts';
 import { isFileKey } from '../paths.ts';
 import { type ByteRead, type ByteSource, type ReadPurpose, tooShort } from './byte-source.ts';
 import { type Disk, type DiskFile, nodeDisk, PAGE_BYTES } from './disk.ts';
@@ -231,6 +232,7 @@ export interface ReaderThread extends Component {
 /** Starts the thread. */
 export function startReaderThread(roots: ReaderRoots): ReaderThread {
   const worker = new Worker(new URL(import.meta.url), {
+    resourceLimits: THREAD_LIMITS,
     workerData: { floeReaderRoots: roots },
     name: 'reader',
   });

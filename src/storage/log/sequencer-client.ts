@@ -1,6 +1,7 @@
 // The front's end of the sequencer's thread: the same port as the plain object, by messages.
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import { errorFromShape, FloeError } from '../../base/error.ts';
+import { THREAD_LIMITS } from '../../base/thread-memory.ts';
 import type { FlushRow } from '../../metadata/log.ts';
 import type { FlushReply, FlushRequest, SequencerPort } from './sequencer-port.ts';
 import type { FromSequencer, SequencerThreadData, ToSequencer } from './sequencer-thread.ts';
@@ -29,6 +30,7 @@ export class SequencerClient implements SequencerPort {
 
   private constructor(options: SequencerClientOptions) {
     this.#worker = new Worker(new URL('./sequencer-thread.ts', import.meta.url), {
+      resourceLimits: THREAD_LIMITS,
       workerData: options.data,
       name: 'sequencer',
     });
