@@ -116,6 +116,29 @@ export abstract class Column {
     target.nullCount = nulls;
   }
 
+  /**
+   * Counts `count` more rows at once, for readers of files; their values (offsets too, also those of nulls) are written
+   * by the caller. `flags`: 1 valid, 0 null, one byte a row; null when all are valid. Returns the first row.
+   */
+  extend(count: number, flags: Uint8Array | null): number {
+    const from = this.length;
+    const length = from + count;
+    this.reserve(length);
+    if (flags !== null && this.flags === null) {
+      this.flags = new Uint8Array(this.capacity);
+      this.flags.fill(1, 0, from);
+    }
+    if (flags === null) this.flags?.fill(1, from, length);
+    else {
+      this.flags!.set(flags.subarray(0, count), from);
+      let valid = 0;
+      for (let i = 0; i < count; i++) valid += flags[i]!;
+      this.nullCount += count - valid;
+    }
+    this.length = length;
+    return from;
+  }
+
   /** Counts one more row, which has a value, and returns its number. Values must be written by the caller. */
   protected claim(): number {
     const row = this.length;

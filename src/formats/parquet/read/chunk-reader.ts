@@ -1,0 +1,168 @@
+// One column chunk, page by page: levels and the bytes of values, decompressed. What the values mean is leaf-values.ts's.
+// Source: parquet-format, "Data Pages", Encodings.md.
+import type { ColumnMetaData } from 'hyparquet';
+import { FloeError } from '../../../base/error.ts';
+import { decompressor } from './decompress.ts';
+import { PAGE, type PageHeader, readPageHeader } from './page-header.ts';
+import type { FileNode } from './tree.ts';
+import { decodeHybrid } from './unhybrid.ts';
+
+/** Encoding numbers of parquet.thrift. */
+export const ENCODING = {
+  PLAIN: 0,
+  PLAIN_DICTIONARY: 2,
+  RLE: 3,
+  RLE_DICTIONARY: 8,
+} as const;
+
+/** A page of values. */
+export interface DataPage {
+  /** Entries: values, nulls, empty lists. */
+  readonly count: number;
+  /** A level per entry; null when all entries have the maximum. */
+  readonly definition: Uint8Array | null;
+  /** A level per entry; null when the leaf isn't repeated. */
+  readonly repetition: Uint8Array | null;
+  readonly encoding: number;
+  /** The encoded values. */
+  readonly values: Uint8Array;
+}
+
+export interface DictionaryPage {
+  readonly count: number;
+  readonly values: Uint8Array;
+}
+
+export interface ChunkVisitor {
+  dictionary(page: DictionaryPage): void;
+  data(page: DataPage): void;
+}
+
+const corrupt = (what: string) => new FloeError('corrupt', `Parquet: ${what}`);
+
+/**
+ * Reads the pages of a chunk in order.
+ * @param file the whole file
+ * @throws FloeError `corrupt`, `unsupported`.
+ */
+export function readChunk(
+  file: Uint8Array,
+  chunk: ColumnMetaData,
+  leaf: FileNode,
+  visitor: ChunkVisitor,
+): void {
+  const total = Number(chunk.num_values);
+  const start = Math.min(
+    Number(chunk.data_page_offset),
+    // Some writers leave a zero where there is no dictionary.
+    Number(chunk.dictionary_page_offset || chunk.data_page_offset),
+  );
+  const end = start + Number(chunk.total_compressed_size);
+  if (start < 0 || end > file.length) throw corrupt('a column chunk outside its file');
+  const bytes = file.subarray(0, end);
+  const decompress = decompressor(chunk.codec);
+  let at = start;
+  let seen = 0;
+  while (seen < total) {
+    if (at >= end) throw corrupt(`${seen} of ${total} values of a chunk`);
+    const header = readPageHeader(bytes, at);
+    const from = at + header.length;
+    at = from + header.compressedSize;
+    const body = bytes.subarray(from, at);
+    if (header.type === PAGE.DICTIONARY) {
+      if (header.encoding !== ENCODING.PLAIN && header.encoding !== ENCODING.PLAIN_DICTIONARY)
+        throw unsupported(header.encoding);
+      visitor.dictionary({
+        count: header.count,
+        values: decompress(body, header.uncompressedSize),
+      });
+    } else if (header.type === PAGE.DATA || header.type === PAGE.DATA_V2) {
+      const page =
+        header.type === PAGE.DATA
+          ? pageV1(header, decompress(body, header.uncompressedSize), leaf)
+          : pageV2(header, body, leaf, decompress);
+      seen += page.count;
+      visitor.data(page);
+    }
+  }
+  if (seen > total) throw corrupt('more values in pages than their chunk says');
+}
+
+const unsupported = (encoding: number) =>
+  new FloeError('unsupported', `Parquet: encoding ${encoding}`);
+
+const levelWidth = (max: number) => 32 - Math.clz32(max);
+
+function pageV1(header: PageHeader, body: Uint8Array, leaf: FileNode): DataPage {
+  const { count } = header;
+  let at = 0;
+  const levels = (max: number, encoding: number): Uint8Array | null => {
+    if (max === 0) return null;
+    if (encoding !== ENCODING.RLE) throw unsupported(encoding);
+    if (at + 4 > body.length) throw corrupt('a page without its levels');
+    const size =
+      (body[at]! | (body[at + 1]! << 8) | (body[at + 2]! << 16) | (body[at + 3]! << 24)) >>> 0;
+    const from = at + 4;
+    at = from + size;
+    if (at > body.length) throw corrupt('levels longer than their page');
+    return decodeLevels(body, { from, end: at, count, max });
+  };
+  const repetition = levels(leaf.repetition, header.repetitionEncoding);
+  const definition = levels(leaf.definition, header.definitionEncoding);
+  return {
+    count,
+    definition: definition === ALL ? null : definition,
+    repetition: leaf.repetition === 0 ? null : unfolded(repetition, count, leaf.repetition),
+    encoding: header.encoding,
+    values: body.subarray(at),
+  };
+}
+
+function pageV2(
+  header: PageHeader,
+  body: Uint8Array,
+  leaf: FileNode,
+  decompress: (input: Uint8Array, length: number) => Uint8Array,
+): DataPage {
+  const { count, repetitionBytes, definitionBytes } = header;
+  const levelBytes = repetitionBytes + definitionBytes;
+  if (levelBytes > body.length) throw corrupt('levels longer than their page');
+  const rest = body.subarray(levelBytes);
+  const size = header.uncompressedSize - levelBytes;
+  const repetition =
+    leaf.repetition === 0
+      ? null
+      : decodeLevels(body, { from: 0, end: repetitionBytes, count, max: leaf.repetition });
+  const definition =
+    leaf.definition === 0
+      ? null
+      : decodeLevels(body, { from: repetitionBytes, end: levelBytes, count, max: leaf.definition });
+  return {
+    count,
+    definition: definition === ALL ? null : definition,
+    repetition: leaf.repetition === 0 ? null : unfolded(repetition, count, leaf.repetition),
+    encoding: header.encoding,
+    values: header.compressed && size > 0 ? decompress(rest, size) : rest,
+  };
+}
+
+/** Stands for "every entry has the maximum". */
+const ALL = new Uint8Array(0);
+
+interface LevelRun {
+  readonly from: number;
+  readonly end: number;
+  readonly count: number;
+  readonly max: number;
+}
+
+function decodeLevels(bytes: Uint8Array, { from, end, count, max }: LevelRun): Uint8Array {
+  const levels = new Uint8Array(count);
+  const only = decodeHybrid(bytes, { from, end, width: levelWidth(max), count }, levels);
+  return only === max ? ALL : levels;
+}
+
+function unfolded(levels: Uint8Array | null, count: number, max: number): Uint8Array {
+  if (levels !== null && levels !== ALL) return levels;
+  return new Uint8Array(count).fill(max);
+}

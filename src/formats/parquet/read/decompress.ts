@@ -1,0 +1,121 @@
+// Pages as they were before compression. Codecs that Iceberg's writers use; others are refused by name.
+import zlib from 'node:zlib';
+import { uncompressSync as unsnappy } from 'snappy';
+import { FloeError } from '../../../base/error.ts';
+
+/** Gives the page's bytes, `length` of them. */
+export type Decompress = (input: Uint8Array, length: number) => Uint8Array;
+
+/** A page may not unfold to more than this: what is larger is no page of a sane writer. */
+const MAX_PAGE_BYTES = 1 << 30;
+
+const same: Decompress = (input) => input;
+
+const CODECS: Readonly<Record<string, Decompress>> = {
+  UNCOMPRESSED: same,
+  SNAPPY: (input) => unsnappy(Buffer.from(input.buffer, input.byteOffset, input.length)) as Buffer,
+  GZIP: (input, length) => zlib.gunzipSync(input, { maxOutputLength: Math.max(1, length) }),
+  BROTLI: (input, length) =>
+    zlib.brotliDecompressSync(input, { maxOutputLength: Math.max(1, length) }),
+  ZSTD: zstdDecompressor(),
+};
+
+/** By the codec's name in the footer. @throws FloeError `unsupported`. */
+export function decompressor(codec: string): Decompress {
+  const decompress = CODECS[codec];
+  if (decompress === undefined) throw new FloeError('unsupported', `Parquet: codec ${codec}`);
+  if (decompress === same) return same;
+  return (input, length) => {
+    if (length > MAX_PAGE_BYTES) throw new FloeError('exhausted', `Parquet: a page of ${length} B`);
+    let output: Uint8Array;
+    try {
+      output = decompress(input, length);
+    } catch (caught) {
+      throw new FloeError('corrupt', `Parquet: a ${codec} page can't be read`, { cause: caught });
+    }
+    if (output.length !== length) throw new FloeError('corrupt', `Parquet: a ${codec} page's size`);
+    return output;
+  };
+}
+
+/** The part of Node's native decompression handle that is used here. */
+interface Handle {
+  writeSync(
+    flush: number,
+    input: Uint8Array,
+    inputOffset: number,
+    inputLength: number,
+    output: Uint8Array,
+    outputOffset: number,
+    outputLength: number,
+  ): void;
+  onerror: () => void;
+}
+
+/**
+ * One zstd context for all pages, as in ../zstd.ts and for the same reason: a context per call costs three to nine
+ * times the decompression of a page. A handle that saw damage is given up: written to again it would end the process.
+ * Falls back to the public function where the handle isn't what it was.
+ */
+function zstdDecompressor(): Decompress {
+  let context: ZstdContext | undefined;
+  let tried = false;
+  return (input, length) => {
+    if (!tried) {
+      tried = true;
+      context = works(ZstdContext.open()) ? ZstdContext.open() : undefined;
+    } else if (context?.broken === true) context = ZstdContext.open();
+    if (context !== undefined) return context.decompress(input, length);
+    return zlib.zstdDecompressSync(input, { maxOutputLength: Math.max(1, length) });
+  };
+}
+
+class ZstdContext {
+  readonly #handle: Handle;
+  /** [bytes of output left, bytes of input left] after `writeSync`. */
+  readonly #state: Uint32Array;
+  broken = false;
+
+  private constructor(handle: Handle, state: Uint32Array) {
+    this.#handle = handle;
+    this.#state = state;
+    handle.onerror = () => {
+      this.broken = true;
+    };
+  }
+
+  static open(): ZstdContext | undefined {
+    const stream = zlib.createZstdDecompress() as unknown as {
+      readonly _handle?: Handle;
+      readonly _writeState?: Uint32Array;
+    };
+    const { _handle: handle, _writeState: state } = stream;
+    if (typeof handle?.writeSync !== 'function' || state === undefined) return undefined;
+    return new ZstdContext(handle, state);
+  }
+
+  decompress(input: Uint8Array, length: number): Uint8Array {
+    const output = new Uint8Array(length + 1);
+    const { ZSTD_e_end: end } = zlib.constants;
+    const state = this.#state;
+    this.#handle.writeSync(end, input, 0, input.length, output, 0, output.length);
+    const whole = !this.broken && state[1] === 0 && state[0] === 1;
+    if (whole) return output.subarray(0, length);
+    // A frame that isn't at its end would go on with the next page.
+    this.broken = true;
+    throw new Error('zstd: damaged, or not the size that its page says');
+  }
+}
+
+function works(context: ZstdContext | undefined): boolean {
+  if (context === undefined) return false;
+  const sample = new Uint8Array(3000).map((_, i) => i % 11);
+  const packed = zlib.zstdCompressSync(sample);
+  try {
+    for (let round = 0; round < 2; round++)
+      if (Buffer.compare(context.decompress(packed, sample.length), sample) !== 0) return false;
+    return true;
+  } catch {
+    return false;
+  }
+}
