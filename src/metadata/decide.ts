@@ -70,8 +70,14 @@ export interface Decision {
 /**
  * Decides the batches of one flush, in order of admission within each partition; chains and duplicates resolve
  * inside the flush too. `nowMs` marks when a producer was last active. `state` is left as it is.
+ * `refusals`: error codes of batches that were refused before, 0 for the others.
  */
-export function decide(state: LogState, batches: BatchColumns, nowMs: number): Decision {
+export function decide(
+  state: LogState,
+  batches: BatchColumns,
+  nowMs: number,
+  refusals?: Int16Array,
+): Decision {
   const { count } = batches;
   const order = groupByPartition(batches);
   const result = {
@@ -89,10 +95,8 @@ export function decide(state: LogState, batches: BatchColumns, nowMs: number): D
     const partitionId = batches.partitionIds[order[start]!]!;
     let end = start + 1;
     while (end < count && batches.partitionIds[order[end]!] === partitionId) end += 1;
-    decidePartition(
-      { state, batches, nowMs, partitionId, ordinals: order.subarray(start, end) },
-      result,
-    );
+    const ordinals = order.subarray(start, end);
+    decidePartition({ state, batches, nowMs, partitionId, ordinals, refusals }, result);
     start = end;
   }
   return result;
@@ -104,6 +108,7 @@ interface PartitionBatches {
   readonly nowMs: number;
   readonly partitionId: number;
   readonly ordinals: Uint32Array;
+  readonly refusals: Int16Array | undefined;
 }
 
 interface Draft extends Decision {
@@ -122,7 +127,7 @@ interface PartitionDraft {
 }
 
 function decidePartition(input: PartitionBatches, result: Draft): void {
-  const { state, batches, partitionId, ordinals } = input;
+  const { state, batches, partitionId, ordinals, refusals } = input;
   const tail = state.partition(partitionId);
   if (tail === undefined) {
     for (const n of ordinals) result.errorCodes[n] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
@@ -135,6 +140,11 @@ function decidePartition(input: PartitionBatches, result: Draft): void {
     producers: new Map(),
   };
   for (const n of ordinals) {
+    const refusal = refusals?.[n] ?? 0;
+    if (refusal !== 0) {
+      result.errorCodes[n] = refusal;
+      continue;
+    }
     if (batches.producerIds[n]! >= 0 && !admitProducer(input, draft, result, n)) continue;
     const timestamp = batches.maxTimestamps[n]!;
     if (timestamp > draft.maxTimestamp) draft.maxTimestamp = timestamp;

@@ -3,6 +3,7 @@
 // pointing at the object's own index. Objects themselves (keys, states, live bytes) are metadata/objects.ts.
 // Not for: bytes of batches (storage/log).
 import type { BatchColumns } from './batch-columns.ts';
+import type { StageOutcome, StageRequest } from './tables.ts';
 
 /** The object a flush was written to. */
 export interface FlushObject {
@@ -16,6 +17,20 @@ export interface FlushObject {
   readonly bytes: number;
 }
 
+/**
+ * A stage of table work that rides with batches of a flush: it enters in their transaction, or they are refused. So
+ * what a table's work writes into a topic (its dead letters) is there exactly once, whatever is staged again.
+ */
+export interface StageRider {
+  /** Of the flush's batches: `[firstBatch, firstBatch + batchCount)`. */
+  readonly firstBatch: number;
+  readonly batchCount: number;
+  readonly stage: StageRequest;
+}
+
+/** `unplaced`: a partition that the batches are for doesn't exist (any more); nothing was staged. */
+export type RiderOutcome = StageOutcome | { readonly kind: 'unplaced' };
+
 /** A durable flush to be committed. */
 export interface FlushCommit {
   /** 16 bytes, independent of the object: a retry under the same id returns the first outcome. */
@@ -25,6 +40,7 @@ export interface FlushCommit {
   readonly nowMs: number;
   /** Positions are within the object. */
   readonly batches: BatchColumns;
+  readonly riders?: readonly StageRider[];
 }
 
 /** What became of a flush; batch n of the flush is element n. */
@@ -43,6 +59,8 @@ export interface CommittedFlush {
   readonly baseOffsets: Float64Array;
   /** 1 where the batch is a duplicate (its bytes are in no index). */
   readonly duplicates: Uint8Array;
+  /** One for each rider. */
+  readonly riders?: readonly RiderOutcome[];
   /** The packed index of the accepted runs (packed-index.ts). */
   readonly index: Uint8Array;
 }

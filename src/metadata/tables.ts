@@ -47,6 +47,23 @@ export interface StagedRange {
   readonly gaps: readonly RangeGap[];
 }
 
+/** Where a dead letter is kept: a table committed by its own watermark, or a topic appended to with the stage. */
+export type LetterPlace = 'table' | 'topic';
+
+/** Offsets of one partition whose records became dead letters, ascending. */
+export interface StagedLetters {
+  readonly partition: number;
+  readonly offsets: readonly number[];
+}
+
+/** The dead letters that are known of one partition: not tried again, and never kept a second time. */
+export interface OpenLetters {
+  readonly partition: number;
+  readonly count: number;
+  /** After the last one. */
+  readonly end: number;
+}
+
 export interface StageRequest {
   /** Chosen by the job; staging it again, or the same ranges again, is one stage. */
   readonly stageId: string;
@@ -69,9 +86,11 @@ export interface StageRequest {
   /** The files, as table-topic/stage.ts writes them. */
   readonly payload: string;
   readonly nowMs: number;
+  /** Dead letters that are new with this stage: one that is known already refuses it. */
+  readonly letters?: { readonly place: LetterPlace; readonly of: readonly StagedLetters[] };
 }
 
-export interface Stage extends Omit<StageRequest, 'epoch'> {
+export interface Stage extends Omit<StageRequest, 'epoch' | 'letters'> {
   /** Ascending in the order of staging. */
   readonly sequence: number;
   /** A commit holding it was sent at least once: its files may only go by proof (rule T5). */
@@ -80,8 +99,8 @@ export interface Stage extends Omit<StageRequest, 'epoch'> {
 
 /**
  * `staged`; `duplicate` when this stage, or one of the same ranges, is there already (the newcomer's files are left
- * to the sweep); `refused` when its ranges don't start at the staged ends, its generation or epoch is over, or its
- * files are being swept: read again from `positions`.
+ * to the sweep); `refused` when its ranges don't start at the staged ends, its generation or epoch is over, its files
+ * are being swept, or one of its dead letters is known: read again from `positions`.
  */
 export type StageOutcome =
   | { readonly kind: 'staged'; readonly sequence: number }
@@ -178,8 +197,20 @@ export interface TablesMetadata {
     request: {
       readonly positions: readonly { readonly partition: number; readonly offset: number }[];
       readonly nowMs: number;
+      /** How far the table of dead letters is: what it lacks was dropped with the stages. Missing partitions: 0. */
+      readonly lettersCommitted?: ReadonlyMap<number, number>;
     },
   ): Promise<TableRecord>;
+  /** Known dead letters of a topic, by partition; partitions without any are left out. */
+  openLetters(topicId: string): Promise<readonly OpenLetters[]>;
+  /** Those of `[from, to)` in one partition, ascending; at most `limit`. */
+  letters(
+    topicId: string,
+    range: { readonly partition: number; readonly from: number; readonly to: number },
+    limit: number,
+  ): Promise<readonly number[]>;
+  /** Forgets those below the offset: the log has no such record any more. */
+  pruneLetters(topicId: string, partition: number, belowOffset: number): Promise<void>;
   counters(topicId: string): Promise<TableCounters>;
   /** One that is there keeps its age, unless that was 0. */
   addIntents(intents: readonly Intent[]): Promise<void>;

@@ -14,6 +14,7 @@ import type {
   ReadPartitionResult,
   ReadRequest,
   ReadResult,
+  StagedAppend,
   Watermarks,
 } from '../../storage/log/log.ts';
 
@@ -62,6 +63,12 @@ export class MemoryLog implements Log {
 
   constructor(known: (partitionId: number) => boolean = () => true) {
     this.#known = known;
+  }
+
+  readonly maxAppendBytes = 8 * 2 ** 20;
+
+  appendWithStage(): Promise<StagedAppend> {
+    throw new Error('no table topics here');
   }
 
   append(items: readonly AppendItem[]): Promise<readonly AppendOutcome[]> {

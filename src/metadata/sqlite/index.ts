@@ -62,7 +62,7 @@ export function metadataOn(
   const tables = new SqliteTables(database);
   const ages = new ProducerAges(database, producerExpirationMs);
   const states = new TransactionStates(database);
-  const log = new SqliteLog(database, ages, states);
+  const log = new SqliteLog(database, { ages, transactions: states, stages: tables });
   return {
     database,
     topics: new SqliteTopics(database, [log, states, tables.hooks()]),

@@ -4,6 +4,7 @@
 // partitions and producers are brought up to date by `checkpoint`, in slices; a restart replays the flush rows since.
 import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
+import { ErrorCode } from '../../protocol/errors.ts';
 import type { BatchColumns } from '../batch-columns.ts';
 import {
   type Decision,
@@ -30,7 +31,9 @@ import type {
   ObjectEntry,
   PartitionLog,
   PartitionTransactions,
+  RiderOutcome,
   SealObject,
+  StageRider,
 } from '../log.ts';
 import { decideMarkers, firstOpen } from '../markers.ts';
 import { EntryKind, endOffset, openIndex, type PackedIndex } from '../packed-index.ts';
@@ -46,6 +49,7 @@ import {
   sequencesFromBytes,
   sequencesToBytes,
 } from '../sequences.ts';
+import type { StageOutcome, StageRequest } from '../tables.ts';
 import type { EndedTransaction, PartitionProducer, TransactionState } from '../transactions.ts';
 import type { Database, Migration } from './database.ts';
 import type { ProducerAges, SequenceStore } from './producers.ts';
@@ -101,6 +105,8 @@ const COMMIT_BYTES = 4 * 4096;
 
 const EMPTY = new Uint8Array(0);
 
+const UNPLACED: RiderOutcome = { kind: 'unplaced' };
+
 /** Where markers go and who hears of them: the sequencer, which knows the file that is being filled. */
 export interface MarkerHost {
   /** The file that is being filled; undefined: the object of the newest flush. @throws the system's error. */
@@ -109,6 +115,13 @@ export interface MarkerHost {
   committed(commit: FlushRow): void;
   /** It failed, after `place` had named a file. */
   failed(caught: unknown): void;
+}
+
+/** Where stages that ride with batches enter: the tables' store, in the commit's transaction. */
+export interface StageEntrance {
+  stageNow(request: StageRequest): StageOutcome;
+  /** Where things stand, for a rider whose flush was committed without it. */
+  refusedNow(topicId: string): StageOutcome;
 }
 
 interface MemoryPartition {
@@ -141,11 +154,20 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   pendingLogBytes = 0;
   /** Set by the sequencer. */
   markerHost: MarkerHost | undefined;
+  readonly #stages: StageEntrance;
 
-  constructor(db: Database, ages: ProducerAges, transactions: TransactionStore) {
+  constructor(
+    db: Database,
+    stores: {
+      readonly ages: ProducerAges;
+      readonly transactions: TransactionStore;
+      readonly stages: StageEntrance;
+    },
+  ) {
     this.#db = db;
-    this.#ages = ages;
-    this.#transactions = transactions;
+    this.#ages = stores.ages;
+    this.#transactions = stores.transactions;
+    this.#stages = stores.stages;
     this.#ranges = new TransactionRanges(db);
     this.#load();
   }
@@ -165,7 +187,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       const draft = this.#draft();
       let number = this.#lastCommit;
       const committed = flushes.map((flush) => {
-        const known = this.recall(flush.flushId, flush.batches);
+        const known = this.recall(flush.flushId, flush.batches, flush.riders);
         if (known !== undefined) return known;
         number += 1;
         return this.#commitOne(draft, flush, number);
@@ -183,7 +205,11 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   }
 
   /** The outcome of a flush that was committed under this id, if any. */
-  recall(flushId: Uint8Array, batches: BatchColumns): CommittedFlush | undefined {
+  recall(
+    flushId: Uint8Array,
+    batches: BatchColumns,
+    riders?: readonly StageRider[],
+  ): CommittedFlush | undefined {
     const row = this.#db
       .prepare(
         `SELECT commit_number, object_id, packed_index, exceptions, key, generation
@@ -192,6 +218,11 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       .get(flushId);
     if (row === undefined) return undefined;
     const index = row['packed_index'] as Uint8Array;
+    const outcome = recallOutcome(
+      batches,
+      openIndex(index),
+      (row['exceptions'] ?? EMPTY) as Uint8Array,
+    );
     return {
       commitNumber: Number(row['commit_number']),
       objectId: Number(row['object_id']),
@@ -199,12 +230,41 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       generation: Number(row['generation']),
       fresh: false,
       index,
-      ...recallOutcome(batches, openIndex(index), (row['exceptions'] ?? EMPTY) as Uint8Array),
+      ...outcome,
+      ...(riders === undefined
+        ? {}
+        : { riders: riders.map((rider) => this.#recallRider(rider, outcome.errorCodes)) }),
     };
   }
 
+  /** A rider entered exactly if its batches did. */
+  #recallRider({ stage, firstBatch }: StageRider, errorCodes: Int16Array): RiderOutcome {
+    if (errorCodes[firstBatch] === 0) return { kind: 'duplicate', stageId: stage.stageId };
+    return this.#stages.refusedNow(stage.topicId);
+  }
+
+  /** Lets the riders enter, in the commit's transaction; the batches of those that may not are refused. */
+  #ride(draft: Draft, { batches, riders }: FlushCommit) {
+    if (riders === undefined) return undefined;
+    const refusals = new Int16Array(batches.count);
+    const outcomes = riders.map((rider): RiderOutcome => {
+      const end = rider.firstBatch + rider.batchCount;
+      let placed = true;
+      for (let n = rider.firstBatch; n < end; n += 1) {
+        if (draft.partition(batches.partitionIds[n]!) === undefined) placed = false;
+      }
+      const outcome = placed ? this.#stages.stageNow(rider.stage) : UNPLACED;
+      if (outcome.kind !== 'staged') {
+        refusals.fill(ErrorCode.OPERATION_NOT_ATTEMPTED, rider.firstBatch, end);
+      }
+      return outcome;
+    });
+    return { refusals, outcomes };
+  }
+
   #commitOne(draft: Draft, flush: FlushCommit, commitNumber: number): CommittedFlush {
-    const decision = decide(draft.at(flush.nowMs), flush.batches, flush.nowMs);
+    const ride = this.#ride(draft, flush);
+    const decision = decide(draft.at(flush.nowMs), flush.batches, flush.nowMs, ride?.refusals);
     const index = packRuns(flush.batches, decision);
     const objectId = this.#objectId(flush, sum(index.lengths));
     this.#db
@@ -233,6 +293,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       errorCodes,
       baseOffsets,
       duplicates,
+      ...(ride === undefined ? {} : { riders: ride.outcomes }),
       index: index.bytes,
     };
   }

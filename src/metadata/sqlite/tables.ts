@@ -1,8 +1,11 @@
 // Table topics on SQLite. See metadata/tables.ts for the contract.
 import { FloeError } from '../../base/error.ts';
+import { decodeRuns, encodeRuns } from '../offset-runs.ts';
 import type {
   CommittedRequest,
   Intent,
+  LetterPlace,
+  OpenLetters,
   Stage,
   StagedRange,
   StageOutcome,
@@ -53,7 +56,20 @@ export const tablesMigrations: readonly Migration[] = [
       UPDATE table_intents SET namespace = t.namespace, table_name = t.table_name
         FROM table_topics t WHERE t.topic_id = table_intents.topic_id;`,
   },
+  {
+    name: 'tables-letters',
+    sql: `
+      -- Offsets whose records became dead letters, as runs (offset-runs.ts) from first_offset on.
+      CREATE TABLE table_letters (
+        topic_id TEXT NOT NULL REFERENCES table_topics ON DELETE CASCADE,
+        partition_index INTEGER NOT NULL, first_offset INTEGER NOT NULL, last_offset INTEGER NOT NULL,
+        place TEXT NOT NULL, count INTEGER NOT NULL, runs BLOB NOT NULL,
+        PRIMARY KEY (topic_id, partition_index, first_offset)) STRICT, WITHOUT ROWID;`,
+  },
 ];
+
+/** Dead letters of one row: what is decoded to look at one of them. */
+const LETTERS_PER_ROW = 4_096;
 
 /** Everything of a stage but its payload and what the row itself says. */
 type StageHead = Omit<Stage, 'sequence' | 'attempted' | 'payload'>;
@@ -77,6 +93,13 @@ interface TopicRow {
   paused: number;
   state: string;
   reason: string;
+}
+
+interface LetterRow {
+  partition_index: number;
+  first_offset: number;
+  last_offset: number;
+  runs: Uint8Array;
 }
 
 interface PositionRow {
@@ -171,11 +194,21 @@ export class SqliteTables implements TablesMetadata {
     return this.#db.transaction(() => this.#stage(request));
   }
 
+  /** {@link stage} as part of a commit of the log. A topic without record refuses it, and nothing else. */
+  stageNow(request: StageRequest): StageOutcome {
+    if (this.#find(request.topicId) === undefined) return this.refusedNow(request.topicId);
+    return this.#db.transaction(() => this.#stage(request));
+  }
+
+  refusedNow(topicId: string): StageOutcome {
+    return { kind: 'refused', positions: this.#positions(topicId) };
+  }
+
   #stage(request: StageRequest): StageOutcome {
-    const known = this.#db
+    const same = this.#db
       .prepare('SELECT 1 FROM table_stages WHERE stage_id = ?')
       .get(request.stageId);
-    if (known !== undefined) return { kind: 'duplicate', stageId: request.stageId };
+    if (same !== undefined) return { kind: 'duplicate', stageId: request.stageId };
     const record = this.#require(request.topicId);
     const positions = this.#positions(request.topicId);
     const current = record.epoch === request.epoch && record.generation === request.generation;
@@ -183,7 +216,8 @@ export class SqliteTables implements TablesMetadata {
       const position = positions.find((other) => other.partition === partition);
       return position !== undefined && position.stagedEnd === start && end > start;
     });
-    if (!current || !chains || !this.#hasIntents(request.filePrefixes)) {
+    const known = this.#knowsLetters(request);
+    if (!current || !chains || known || !this.#hasIntents(request.filePrefixes)) {
       const twin = current ? this.#twin(request) : undefined;
       if (twin !== undefined) return { kind: 'duplicate', stageId: twin };
       return { kind: 'refused', positions };
@@ -205,13 +239,14 @@ export class SqliteTables implements TablesMetadata {
   }
 
   #insertStage(request: StageRequest): number {
-    const { payload, epoch: _epoch, ...head } = request;
+    const { payload, epoch: _epoch, letters, ...head } = request;
     const { lastInsertRowid } = this.#db
       .prepare(
         'INSERT INTO table_stages (stage_id, topic_id, attempted, head, payload) VALUES (?, ?, 0, ?, ?)',
       )
       .run(request.stageId, request.topicId, JSON.stringify(head), payload);
     this.#dropIntents(request.filePrefixes);
+    if (letters !== undefined) this.#addLetters(request.topicId, letters);
     const advance = this.#db.prepare(
       'UPDATE table_positions SET staged_end = ? WHERE topic_id = ? AND partition_index = ?',
     );
@@ -286,10 +321,12 @@ export class SqliteTables implements TablesMetadata {
     request: {
       readonly positions: readonly { readonly partition: number; readonly offset: number }[];
       readonly nowMs: number;
+      readonly lettersCommitted?: ReadonlyMap<number, number>;
     },
   ): Promise<TableRecord> {
     return this.#db.transaction(() => {
       this.#abandonStages(this.#fenced(topicId, epoch), request.nowMs);
+      this.#dropUncommittedLetters(topicId, request.lettersCommitted ?? new Map());
       const put = this.#db.prepare(
         `INSERT INTO table_positions VALUES (?1, ?2, ?3, ?3) ON CONFLICT DO UPDATE
          SET staged_end = ?3, committed_end = ?3`,
@@ -300,6 +337,98 @@ export class SqliteTables implements TablesMetadata {
         .run(topicId);
       return this.#require(topicId);
     });
+  }
+
+  async openLetters(topicId: string): Promise<readonly OpenLetters[]> {
+    const rows = this.#db
+      .prepare(`SELECT partition_index, sum(count) AS count, max(last_offset) AS last FROM table_letters
+        WHERE topic_id = ? GROUP BY partition_index ORDER BY partition_index`)
+      .all(topicId);
+    return rows.map((row) => ({
+      partition: row['partition_index'] as number,
+      count: row['count'] as number,
+      end: (row['last'] as number) + 1,
+    }));
+  }
+
+  async letters(
+    topicId: string,
+    range: { readonly partition: number; readonly from: number; readonly to: number },
+    limit: number,
+  ): Promise<readonly number[]> {
+    const found = this.#letterRows(topicId, range)
+      .flatMap((row) => decodeRuns(row.runs, row.first_offset))
+      .filter((offset) => offset >= range.from && offset < range.to);
+    // Rows of a range that was staged again lie across those of before.
+    return found.sort((a, b) => a - b).slice(0, limit);
+  }
+
+  async pruneLetters(topicId: string, partition: number, belowOffset: number): Promise<void> {
+    this.#db
+      .prepare(
+        'DELETE FROM table_letters WHERE topic_id = ? AND partition_index = ? AND last_offset < ?',
+      )
+      .run(topicId, partition, belowOffset);
+  }
+
+  #letterRows(
+    topicId: string,
+    range: { readonly partition: number; readonly from: number; readonly to: number },
+  ): LetterRow[] {
+    return this.#db
+      .prepare(`SELECT * FROM table_letters WHERE topic_id = ? AND partition_index = ?
+        AND last_offset >= ? AND first_offset < ? ORDER BY first_offset`)
+      .all(topicId, range.partition, range.from, range.to) as unknown as LetterRow[];
+  }
+
+  /** True when a dead letter of the request is known already: its reader looked before that was so. */
+  #knowsLetters({ topicId, letters }: StageRequest): boolean {
+    return (letters?.of ?? []).some(({ partition, offsets }) => {
+      if (offsets.length === 0) return false;
+      const range = { partition, from: offsets[0]!, to: offsets.at(-1)! + 1 };
+      const rows = this.#letterRows(topicId, range);
+      if (rows.length === 0) return false;
+      const known = new Set(rows.flatMap((row) => decodeRuns(row.runs, row.first_offset)));
+      return offsets.some((offset) => known.has(offset));
+    });
+  }
+
+  #addLetters(topicId: string, { place, of }: NonNullable<StageRequest['letters']>): void {
+    for (const { partition, offsets } of of) {
+      for (let at = 0; at < offsets.length; at += LETTERS_PER_ROW) {
+        this.#putLetters(topicId, place, partition, offsets.slice(at, at + LETTERS_PER_ROW));
+      }
+    }
+  }
+
+  #putLetters(
+    topicId: string,
+    place: LetterPlace,
+    partition: number,
+    offsets: readonly number[],
+  ): void {
+    const [first, last] = [offsets[0]!, offsets.at(-1)!];
+    this.#db
+      .prepare('INSERT INTO table_letters VALUES (?, ?, ?, ?, ?, ?, ?)')
+      .run(topicId, partition, first, last, place, offsets.length, encodeRuns(offsets, first));
+  }
+
+  /** Letters of dropped stages that would have gone into a table never got there; those of a topic did. */
+  #dropUncommittedLetters(topicId: string, committed: ReadonlyMap<number, number>): void {
+    const rows = this.#db
+      .prepare("SELECT * FROM table_letters WHERE topic_id = ? AND place = 'table'")
+      .all(topicId) as unknown as LetterRow[];
+    for (const row of rows) {
+      const end = committed.get(row.partition_index) ?? 0;
+      if (row.last_offset < end) continue;
+      this.#db
+        .prepare(
+          'DELETE FROM table_letters WHERE topic_id = ? AND partition_index = ? AND first_offset = ?',
+        )
+        .run(topicId, row.partition_index, row.first_offset);
+      const kept = decodeRuns(row.runs, row.first_offset).filter((offset) => offset < end);
+      if (kept.length > 0) this.#putLetters(topicId, 'table', row.partition_index, kept);
+    }
   }
 
   async counters(topicId: string): Promise<TableCounters> {

@@ -23,7 +23,8 @@ export interface FlushTarget {
 export function localTarget(sequencer: SequencerPort, clock: Clock): FlushTarget {
   return {
     async flush(flush, flushId) {
-      const request = { flushId, columns: flush.take(), slab: flush.slab.number };
+      const slab = flush.slab.number;
+      const request = { flushId, columns: flush.take(), slab, ...flush.takeRiders() };
       return { reply: await submitUntilKnown(sequencer, clock, request) };
     },
     async stop() {},

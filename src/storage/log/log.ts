@@ -2,7 +2,8 @@
 // Everything is keyed by integer partition id; names resolve once, at admission (metadata/topic-directory.ts).
 // Errors of single partitions are Kafka error codes in the result; nothing here throws for one partition.
 import type { Component } from '../../base/lifecycle.ts';
-import type { AbortedTransaction } from '../../metadata/log.ts';
+import type { AbortedTransaction, RiderOutcome } from '../../metadata/log.ts';
+import type { StageRequest } from '../../metadata/tables.ts';
 import type { TransactionAdmission } from '../../metadata/transactions.ts';
 
 export type { AbortedTransaction } from '../../metadata/log.ts';
@@ -37,6 +38,11 @@ export interface AppendOutcome {
   /** Why, for people; empty unless it says more than the code. */
   readonly errorMessage: string;
 }
+
+/** `failed`: nothing was staged and nothing appended; the code is Kafka's. */
+export type StagedAppend =
+  | RiderOutcome
+  | { readonly kind: 'failed'; readonly errorCode: number; readonly message: string };
 
 export type Isolation = 'read_uncommitted' | 'read_committed';
 
@@ -107,6 +113,13 @@ export interface Log extends Component {
    * or refused. Outcomes are in the order of `items`. Never rejects.
    */
   append(items: readonly AppendItem[]): Promise<readonly AppendOutcome[]>;
+  /**
+   * Appends the batches and lets a stage of table work enter, in one transaction: both happen or neither.
+   * The batches are without producer and together no larger than a slab. Never rejects.
+   */
+  appendWithStage(items: readonly AppendItem[], stage: StageRequest): Promise<StagedAppend>;
+  /** Bytes that one batch, or the batches of one {@link appendWithStage}, may have. */
+  readonly maxAppendBytes: number;
   /** True while bytes in flight exceed the bound: stop reading sockets that produce. */
   readonly congested: boolean;
   /** Calls back once when congestion ends (at once when there is none). */

@@ -67,6 +67,7 @@ async function commitInOrder(
     flushId,
     columns: flush.take(),
     slab: flush.slab.number,
+    ...flush.takeRiders(),
     object: { key, kind: 'object', generation: 0, bytes },
   });
   return { reply, settled: upload.settled() };

@@ -6,8 +6,10 @@ import {
   type BatchColumns,
   transactionCode,
 } from '../../metadata/batch-columns.ts';
+import type { StageRider } from '../../metadata/log.ts';
+import type { StageRequest } from '../../metadata/tables.ts';
 import { asBuffer } from '../../protocol/bytes.ts';
-import type { AppendItem, AppendOutcome } from './log.ts';
+import type { AppendItem, AppendOutcome, StagedAppend } from './log.ts';
 import type { Slab } from './slab.ts';
 
 /** One call of `append`, answered when its last batch is. */
@@ -27,6 +29,11 @@ export interface RequestSpan {
   count: number;
 }
 
+/** A stage that rides with batches of this flush, and who waits for what becomes of it. */
+export interface WaitingRider extends StageRider {
+  readonly resolve: (outcome: StagedAppend) => void;
+}
+
 const FIRST_CAPACITY = 64;
 /** More batches than this make a flush of their own; see groupByPartition. */
 const MAX_FLUSH_BATCHES = 2 ** 20;
@@ -36,6 +43,7 @@ export class OpenFlush {
   readonly start: number;
   readonly startedMs: number;
   readonly spans: RequestSpan[] = [];
+  readonly riders: WaitingRider[] = [];
   #end: number;
   #count = 0;
   #transactional = false;
@@ -67,8 +75,9 @@ export class OpenFlush {
     return this.#end - this.start;
   }
 
-  hasRoom(bytes: number): boolean {
-    return this.#end + bytes <= this.slab.bytes.length && this.#count < MAX_FLUSH_BATCHES;
+  hasRoom(bytes: number, batches = 1): boolean {
+    const end = this.#end + bytes;
+    return end <= this.slab.bytes.length && this.#count + batches <= MAX_FLUSH_BATCHES;
   }
 
   /** Copies the batch in: the one copy of its way through the broker. */
@@ -98,6 +107,29 @@ export class OpenFlush {
     const span = this.spans.at(-1);
     if (span?.request === request && span.firstItem + span.count === itemNumber) span.count += 1;
     else this.spans.push({ request, firstItem: itemNumber, firstBatch: n, count: 1 });
+  }
+
+  /** Batches of one call whose stage enters with them: all in this flush. */
+  addWithStage(
+    request: AppendRequest,
+    stage: StageRequest,
+    resolve: (outcome: StagedAppend) => void,
+  ): void {
+    const { items } = request;
+    this.riders.push({ firstBatch: this.#count, batchCount: items.length, stage, resolve });
+    for (const [n, item] of items.entries()) this.add(item, request, n);
+  }
+
+  /** The riders as plain data, to be handed over with the columns. */
+  takeRiders(): { readonly riders?: readonly StageRider[] } {
+    if (this.riders.length === 0) return {};
+    return {
+      riders: this.riders.map(({ firstBatch, batchCount, stage }) => ({
+        firstBatch,
+        batchCount,
+        stage,
+      })),
+    };
   }
 
   /** The columns with the capacity they are laid out for, to be handed over. */

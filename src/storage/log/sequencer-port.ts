@@ -1,7 +1,7 @@
 // What the front and the sequencer say to each other about flushes: small typed arrays, handed over, not copied.
 // The same port is a worker thread in real life and a plain object in tests and simulation.
 import { type BatchColumns, viewColumns } from '../../metadata/batch-columns.ts';
-import type { FlushObject } from '../../metadata/log.ts';
+import type { FlushObject, RiderOutcome, StageRider } from '../../metadata/log.ts';
 
 /** Columns on their way: the buffer is laid out for `capacity` batches. */
 export interface ColumnsMessage {
@@ -21,6 +21,8 @@ export interface FlushRequest {
   readonly object?: FlushObject;
   /** Asked before, and the reply was lost: the flush id is looked up before anything is written. */
   readonly again?: boolean;
+  /** Stages of table work that enter with some of the batches, or refuse them. */
+  readonly riders?: readonly StageRider[];
 }
 
 /** What became of it. Element n is batch n. */
@@ -36,6 +38,8 @@ export interface FlushReply {
   readonly errorCodes: Int16Array;
   readonly baseOffsets: Float64Array;
   readonly duplicates: Uint8Array;
+  /** One for each rider of the request. */
+  readonly riders?: readonly RiderOutcome[];
   /** Ordinals grouped by partition. */
   readonly order: Uint32Array;
   readonly index: Uint8Array;

@@ -132,7 +132,8 @@ export class Sequencer implements SequencerPort {
   #recall(waiting: Waiting): boolean {
     if (waiting.request.again !== true) return false;
     const { request, batches } = waiting;
-    const known = this.#options.metadata.log.recall(request.flushId, batches);
+    const { flushId, riders } = request;
+    const known = this.#options.metadata.log.recall(flushId, batches, riders);
     if (known === undefined) return false;
     const order = groupByPartition(batches);
     this.#reply({ waiting, order }, known, this.#options.clock.now());
@@ -186,8 +187,9 @@ export class Sequencer implements SequencerPort {
     this.#committing = true;
     const committed = this.#options.metadata.log.commitNow(
       durable.map(({ waiting, object }): FlushCommit => {
-        const { flushId } = waiting.request;
-        return { flushId, object, nowMs, batches: waiting.batches };
+        const { flushId, riders } = waiting.request;
+        const flush = { flushId, object, nowMs, batches: waiting.batches };
+        return riders === undefined ? flush : { ...flush, riders };
       }),
     );
     this.#commits += 1;
@@ -236,7 +238,7 @@ export class Sequencer implements SequencerPort {
     flush: CommittedFlush,
     committedMs: number,
   ): void {
-    const { commitNumber, objectId, errorCodes, baseOffsets, duplicates, index } = flush;
+    const { commitNumber, objectId, errorCodes, baseOffsets, duplicates, riders, index } = flush;
     waiting.resolve({
       commitNumber,
       committedMs,
@@ -247,6 +249,7 @@ export class Sequencer implements SequencerPort {
       errorCodes,
       baseOffsets,
       duplicates,
+      ...(riders === undefined ? {} : { riders }),
       order,
       index,
     });

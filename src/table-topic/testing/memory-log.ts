@@ -1,6 +1,7 @@
 // A Log in memory for the tests of table topics: batches as appended, watermarks, subscriptions, retention.
 // Not for: durability, producers, anything of the broker's.
 
+import type { StageRequest, TablesMetadata } from '../../metadata/tables.ts';
 import {
   baseOffset,
   lastOffsetDelta,
@@ -9,12 +10,14 @@ import {
 } from '../../protocol/record-batch.ts';
 import type {
   AbortedTransaction,
+  AppendItem,
   AppendOutcome,
   Log,
   OffsetAtTime,
   ReadPartitionResult,
   ReadRequest,
   ReadResult,
+  StagedAppend,
   Watermarks,
 } from '../../storage/log/log.ts';
 
@@ -84,6 +87,27 @@ export class MemoryLog implements Log {
 
   append(): Promise<readonly AppendOutcome[]> {
     throw new Error('tests add batches');
+  }
+
+  maxAppendBytes = 8 * 2 ** 20;
+  /** Where stages of {@link appendWithStage} enter. */
+  stages: Pick<TablesMetadata, 'stage'> | undefined;
+  /** Partitions that were deleted: nothing can be appended to them. */
+  readonly gone = new Set<number>();
+
+  async appendWithStage(items: readonly AppendItem[], stage: StageRequest): Promise<StagedAppend> {
+    if (items.some(({ partitionId }) => this.gone.has(partitionId))) return { kind: 'unplaced' };
+    // Kept before the caller may change its buffers.
+    const batches = items.map(({ partitionId, bytes }) => ({ partitionId, bytes: bytes.slice() }));
+    const outcome = await this.stages!.stage(stage);
+    if (outcome.kind !== 'staged') return outcome;
+    for (const { partitionId, bytes } of batches) this.add(partitionId, bytes);
+    return outcome;
+  }
+
+  /** The batches of a partition, in order. */
+  batches(partitionId: number): readonly Uint8Array[] {
+    return this.#partition(partitionId).batches;
   }
 
   whenRelieved(action: () => void): void {
