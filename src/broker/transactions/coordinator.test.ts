@@ -197,6 +197,34 @@ describe('offsets', () => {
     expect(coordinator.hasPendingOffset('g', 5)).toBe(false);
   });
 
+  it('stay pending when the answer to one doubt comes in a later one', async () => {
+    const producer = await started();
+    const staged = { groupId: 'g', offsets: [row(5, 70)], mode: 'implicit' } as const;
+    let answer = () => {};
+    const describe = store.describe.bind(store);
+    store.describe = async (ids) => {
+      const before = await describe(ids);
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      return before;
+    };
+    store.failNext = 'after';
+    await coordinator.addPartitions('a', producer, [1]);
+    await clock.advance(1_000);
+    // Asked in the first doubt, when nothing was staged; answered in the second, when something is.
+    expect(await coordinator.addPartitions('a', producer, [2])).toBe(0);
+    store.failNext = 'after';
+    await coordinator.stageOffsets('a', producer, staged);
+    answer();
+    await clock.advance(0);
+    expect(coordinator.hasPendingOffset('g', 5)).toBe(true);
+    store.describe = describe;
+    await clock.advance(1_000);
+    expect(coordinator.hasPendingOffset('g', 5)).toBe(true);
+    expect(admit('a', producer, 'implicit')).toEqual({ incarnation: 0, mode: 'implicit' });
+  });
+
   it('are limited to transaction.max.groups groups', async () => {
     coordinator = await load({ 'transaction.max.groups': '1' });
     const producer = await started();

@@ -296,11 +296,11 @@ export class TransactionCoordinator implements Component, PendingOffsets {
 
   /** Asks the store about ids whose latest change nobody could confirm. */
   async #resolveDoubts(): Promise<void> {
-    const ids = this.#mirror.unsureIds();
-    if (ids.length === 0) return;
-    const states = await this.#options.metadata.describe(ids);
-    for (const [n, transactionalId] of ids.entries()) {
-      if (this.#mirror.isUnsure(transactionalId))
+    const unsure = this.#mirror.unsureIds();
+    if (unsure.length === 0) return;
+    const states = await this.#options.metadata.describe(unsure.map(([id]) => id));
+    for (const [n, [transactionalId, doubt]] of unsure.entries()) {
+      if (this.#mirror.isInDoubt(transactionalId, doubt))
         this.#adopt(transactionalId, { errorCode: 0, state: states[n] });
     }
   }

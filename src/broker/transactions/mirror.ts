@@ -21,8 +21,9 @@ export class TransactionMirror {
   readonly #byGroup = new Map<string, Set<string>>();
   /** Offsets on their way into the store, or perhaps in it, by id. */
   readonly #staging = new Map<string, Set<Staging>>();
-  /** Ids of which nobody knows whether their latest change was stored. */
-  readonly #unsure = new Set<string>();
+  /** Ids of which nobody knows whether their latest change was stored, with the number of that doubt. */
+  readonly #unsure = new Map<string, number>();
+  #doubts = 0;
 
   get size(): number {
     return this.#states.size;
@@ -36,8 +37,13 @@ export class TransactionMirror {
     return this.#unsure.has(transactionalId);
   }
 
-  unsureIds(): readonly string[] {
+  /** Ids in doubt and which doubt it is: an answer that was asked for in an earlier one settles nothing. */
+  unsureIds(): readonly (readonly [transactionalId: string, doubt: number])[] {
     return [...this.#unsure];
+  }
+
+  isInDoubt(transactionalId: string, doubt: number): boolean {
+    return this.#unsure.get(transactionalId) === doubt;
   }
 
   /** The state that writes under this producer id; looks at all, for operators only. */
@@ -69,7 +75,8 @@ export class TransactionMirror {
 
   /** The store's answer was lost: nothing is known until the next one. */
   doubt(transactionalId: string): void {
-    this.#unsure.add(transactionalId);
+    this.#doubts += 1;
+    this.#unsure.set(transactionalId, this.#doubts);
   }
 
   /** Offsets are about to be staged: pending from now on, since their group may rebalance before they are stored. */

@@ -73,9 +73,12 @@ export class ProducerAges {
         this.#db
           .prepare('INSERT INTO producer_id_ages VALUES (?, ?)')
           .run(age.firstId, age.allocatedMs);
+      // Part of a larger transaction that may yet roll back: an id skipped is nothing, an age that only memory has is.
+      this.#db.afterCommit(() => {
+        if (age !== undefined) this.#ages.push(age);
+      });
     });
     this.#nextId = producerId + 1;
-    if (age !== undefined) this.#ages.push(age);
     return producerId;
   }
 
