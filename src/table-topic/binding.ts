@@ -15,6 +15,7 @@ import {
   createTable,
   evolveTable,
   fieldMapOf,
+  fileTable,
   findTable,
   loadSame,
   respec,
@@ -118,6 +119,7 @@ export class TableBinding {
     return this.#mutex.run(async () => {
       const before = this.#table?.metadata['current-schema-id'];
       if (needs.columns !== undefined) await this.#bindJson(needs.columns);
+      for (const columns of needs.schemas ?? []) await this.#evolve(columns, false);
       for (const id of needs.valueSchemas) {
         if (!this.#values.has(id)) this.#values.set(id, await this.#bindSchema(id, 'value'));
       }
@@ -184,10 +186,10 @@ export class TableBinding {
     return {
       key: `${metadata['table-uuid']}/${schema['schema-id']}/${specId}/${this.#version}/${this.#options.config['table.topic.convert.value.type']}`,
       name: [...identifier.namespace, identifier.name].join('.'),
-      schema,
-      spec: metadata['partition-specs'].find((spec) => spec['spec-id'] === specId)!,
+      ...fileTable(metadata),
       dataFolder: dataFolder(metadata),
       system,
+      fields,
       bindings: new Map([
         ...[...fields].filter(([, id]) => findField(schema, id) !== undefined),
         ...this.#json,
@@ -200,11 +202,9 @@ export class TableBinding {
   jobDeadLetters(): DeadLetterTable | undefined {
     if (this.#deadLetters === undefined) return undefined;
     const { metadata } = this.#deadLetters;
-    const specId = metadata['default-spec-id'];
     return {
       key: metadata['table-uuid'],
-      schema: currentSchema(metadata),
-      spec: metadata['partition-specs'].find((spec) => spec['spec-id'] === specId)!,
+      ...fileTable(metadata),
       dataFolder: dataFolder(metadata),
     };
   }
@@ -268,7 +268,7 @@ export class TableBinding {
       case 'string':
         return this.#withSystem(wholeValue('string'));
       case 'json':
-        if (config['table.topic.transform.value.type'] === 'flatten') return undefined;
+        if (config['table.topic.transform.value.type'] !== 'none') return undefined;
         return this.#withSystem(wholeValue('string'));
       case 'by_schema_id': {
         const columns = await this.#sources.newest();

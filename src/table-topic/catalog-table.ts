@@ -12,9 +12,11 @@ import type {
 import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
 import { currentSchema, indexSchema } from '../formats/iceberg/index.ts';
 import { parseIcebergJson } from '../formats/iceberg/json.ts';
-import type { Schema, TableMetadata } from '../formats/iceberg/types.ts';
+import type { Schema, SortOrder, TableMetadata } from '../formats/iceberg/types.ts';
+import { fileLayout } from '../formats/parquet/layout.ts';
 import type { PartitionExpression } from './column-list.ts';
 import { type Evolution, evolve, type FieldMap } from './evolve.ts';
+import type { FileTable } from './files.ts';
 import { buildPartitionFields, sameSpec } from './partition-spec.ts';
 import { TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY } from './watermark.ts';
 
@@ -260,6 +262,22 @@ export async function respec(
     updates,
   });
 }
+
+/** How files of the table are written now: its current schema, spec and sort order, and what its properties ask. */
+export function fileTable(metadata: TableMetadata): FileTable {
+  const schema = currentSchema(metadata);
+  const specId = metadata['default-spec-id'];
+  const orderId = metadata['default-sort-order-id'];
+  const sortOrder = metadata['sort-orders'].find((order) => order['order-id'] === orderId);
+  return {
+    schema,
+    spec: metadata['partition-specs'].find((spec) => spec['spec-id'] === specId)!,
+    sortOrder: sortOrder ?? UNSORTED,
+    layout: fileLayout(metadata.properties ?? {}, schema, sortOrder),
+  };
+}
+
+const UNSORTED: SortOrder = { 'order-id': 0, fields: [] };
 
 /** Loads the table and holds it against the uuid it must have (T3). @throws FloeError `conflict`, `not-found`. */
 export async function loadSame(

@@ -3,8 +3,10 @@
 // again, by any worker, until its range is staged; then its number is used up.
 import type { ErrorShape } from '../base/error.ts';
 import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
-import type { DataFile, PartitionSpec, Schema } from '../formats/iceberg/types.ts';
+import type { DataFile } from '../formats/iceberg/types.ts';
 import type { RangeGap, StagedRange } from '../metadata/tables.ts';
+import type { FieldMap } from './evolve.ts';
+import type { FileTable } from './files.ts';
 import type { SystemColumn, TopicConfigs } from './settings.ts';
 import type { SchemaText } from './sources/source.ts';
 import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';
@@ -41,27 +43,25 @@ export type SourceBinding =
 export type Sources = ReadonlyMap<number, SourceBinding>;
 
 /** The committed table that a job writes for. */
-export interface JobTable {
+export interface JobTable extends FileTable {
   /** Equal keys mean equal contents: what a worker keeps compiled decoders and buffers under. */
   readonly key: string;
   /** Name for dead letters: `namespace.table`. */
   readonly name: string;
-  readonly schema: Schema;
-  readonly spec: PartitionSpec;
   /** Absolute URI without trailing slash. */
   readonly dataFolder: string;
   /** Field ids of the system columns that the table has. */
   readonly system: Partial<Readonly<Record<SystemColumn, number>>>;
   /** Field ids of JSON paths, or of `_kafka_value`; by_schema_id has its own in `values`. */
   readonly bindings: ReadonlyMap<string, number>;
+  /** The field map as it stands in the table's property: with what was dropped, and further types of a path. */
+  readonly fields: FieldMap;
   readonly values: Sources;
   readonly keys: Sources;
 }
 
-export interface DeadLetterTable {
+export interface DeadLetterTable extends FileTable {
   readonly key: string;
-  readonly schema: Schema;
-  readonly spec: PartitionSpec;
   readonly dataFolder: string;
 }
 
@@ -74,6 +74,8 @@ export type JobConfig = Pick<
   | 'table.topic.max.partitions.per.commit'
   | 'table.topic.json.max.columns'
   | 'table.topic.json.infer.timestamps'
+  | 'table.topic.types.time'
+  | 'table.topic.evolution.incompatible'
 >;
 
 export interface TableJob {
@@ -101,6 +103,8 @@ export interface JobNeeds {
   readonly keySchemas: readonly number[];
   /** Columns that JSON values would like. */
   readonly columns?: ProposedStruct;
+  /** Columns of schemas that values brought along. */
+  readonly schemas?: readonly ProposedStruct[];
   readonly deadLetterTable: boolean;
 }
 

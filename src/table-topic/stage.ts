@@ -10,7 +10,8 @@ export interface StagedFiles {
   readonly deadLetters: readonly DataFile[];
 }
 
-type ValueJson =
+/** A partition value as JSON. */
+export type ValueJson =
   | string
   | number
   | boolean
@@ -37,6 +38,7 @@ interface FileJson {
   readonly records: number;
   readonly bytes: number;
   readonly splits?: readonly number[];
+  readonly sort?: number;
   readonly metrics: MetricsJson;
 }
 
@@ -68,6 +70,7 @@ function fileToJson(file: DataFile): FileJson {
     records: file.recordCount,
     bytes: file.fileSizeInBytes,
     ...(file.splitOffsets === undefined ? {} : { splits: file.splitOffsets }),
+    ...(file.sortOrderId === undefined ? {} : { sort: file.sortOrderId }),
     metrics: metricsToJson(file.metrics),
   };
 }
@@ -82,11 +85,12 @@ function fileFromJson(file: FileJson): DataFile {
     recordCount: file.records,
     fileSizeInBytes: file.bytes,
     ...(file.splits === undefined ? {} : { splitOffsets: file.splits }),
+    ...(file.sort === undefined ? {} : { sortOrderId: file.sort }),
     metrics: metricsFromJson(file.metrics),
   };
 }
 
-function valueToJson(value: PartitionValue): ValueJson {
+export function valueToJson(value: PartitionValue): ValueJson {
   if (typeof value === 'bigint') return { n: String(value) };
   if (value instanceof Uint8Array) return { b: Buffer.from(value).toString('base64') };
   // JSON knows neither NaN nor the infinities nor −0: as text they survive.
@@ -96,7 +100,7 @@ function valueToJson(value: PartitionValue): ValueJson {
   return value;
 }
 
-function valueFromJson(value: ValueJson): PartitionValue {
+export function valueFromJson(value: ValueJson): PartitionValue {
   if (value === null || typeof value !== 'object') return value;
   if ('n' in value) return BigInt(value.n);
   if ('f' in value) return Number(value.f);

@@ -6,14 +6,13 @@ import { AssertionError } from '../base/assert.ts';
 import { errorToShape } from '../base/error.ts';
 import { partitionRows } from '../formats/arrow/partition.ts';
 import type { TableColumns } from '../formats/arrow/table-columns.ts';
-import type { DataFile, PartitionValue } from '../formats/iceberg/types.ts';
-import { createChunkEncoder, ParquetWriter } from '../formats/parquet/writer.ts';
+import type { DataFile } from '../formats/iceberg/types.ts';
 import type { StagedRange } from '../metadata/tables.ts';
 import { RecordCursor } from '../protocol/record-cursor.ts';
 import { walkSlice } from './batches.ts';
 import { DeadLetters } from './dead-letters.ts';
+import { FileBuilder, type FileWriter } from './files.ts';
 import type {
-  DeadLetterTable,
   JobHalted,
   JobNeeds,
   JobResult,
@@ -26,9 +25,6 @@ import type {
 import { collectNeeds } from './needs.ts';
 import { RowBuilder } from './rows.ts';
 
-/** Writes one object by its absolute URI; the bytes may come in parts. */
-export type FileWriter = (uri: string, parts: readonly Uint8Array[]) => Promise<void>;
-
 /** Tables whose decoders and buffers a worker keeps; the least recently used goes. */
 const KEPT_TABLES = 4;
 
@@ -36,13 +32,12 @@ const KEPT_TABLES = 4;
 const MEASURE_ROWS = 1_000;
 
 export class TableWorker implements JobRunner {
-  readonly #write: FileWriter;
+  readonly #files: FileBuilder;
   readonly #cursor = new RecordCursor();
-  readonly #encoder = createChunkEncoder();
   readonly #prepared = new Map<string, RowBuilder>();
 
   constructor(write: FileWriter) {
-    this.#write = write;
+    this.#files = new FileBuilder(write);
   }
 
   async run(job: TableJob): Promise<JobResult> {
@@ -74,56 +69,24 @@ export class TableWorker implements JobRunner {
     if (pass.deadLetterCount > 0 && job.deadLetters === undefined && pass.keepsDeadLetters) {
       return nothingButDeadLetterTable;
     }
-    const data: DataFile[] = [];
-    let gathered: TableColumns | undefined;
-    for (const [n, group] of groups.entries()) {
-      if (groups.length > 1) gathered = columns.gather(group.rows, gathered);
-      data.push(
-        await this.#file(gathered ?? columns, {
-          path: `${table.dataFolder}/${job.jobId}-${n}.parquet`,
-          table,
-          partition: group.values,
-        }),
-      );
-    }
-    const letters = pass.deadLetterColumns();
-    const deadLetterFiles =
-      letters === undefined
-        ? []
-        : [
-            await this.#file(letters, {
-              path: `${job.deadLetters!.dataFolder}/${job.jobId}-dead.parquet`,
-              table: job.deadLetters!,
-              partition: [],
-            }),
-          ];
-    return { ...pass.result(), data, deadLetterFiles };
+    const prefix = `${table.dataFolder}/${job.jobId}`;
+    const data = await this.#files.writeAll({ columns, table, prefix, groups });
+    return {
+      ...pass.result(),
+      data: data.map((written) => written.file),
+      deadLetterFiles: await this.#writeDeadLetters(job, pass.deadLetterColumns()),
+    };
   }
 
-  async #file(
-    columns: TableColumns,
-    target: {
-      readonly path: string;
-      readonly table: Pick<DeadLetterTable, 'schema' | 'spec'>;
-      readonly partition: readonly PartitionValue[];
-    },
-  ): Promise<DataFile> {
-    const { table, path } = target;
-    const writer = new ParquetWriter({ schema: table.schema }, this.#encoder);
-    writer.writeRowGroup(columns);
-    const file = writer.finish();
-    await this.#write(path, file.parts);
-    return {
-      content: 0,
-      filePath: path,
-      fileFormat: 'PARQUET',
-      specId: table.spec['spec-id'],
-      partition: target.partition,
-      recordCount: file.recordCount,
-      fileSizeInBytes: file.byteLength,
-      metrics: file.metrics,
-      splitOffsets: file.splitOffsets,
-    };
+  async #writeDeadLetters(
+    { jobId, deadLetters }: TableJob,
+    columns: TableColumns | undefined,
+  ): Promise<readonly DataFile[]> {
+    if (columns === undefined || deadLetters === undefined) return [];
+    const { groups } = partitionRows(columns, deadLetters.spec);
+    const prefix = `${deadLetters.dataFolder}/${jobId}-dead`;
+    const request = { columns, table: deadLetters, prefix, groups };
+    return (await this.#files.writeAll(request)).map((written) => written.file);
   }
 
   #prepare(job: TableJob, table: JobTable): RowBuilder {
