@@ -14,6 +14,7 @@ export type ExceptionType =
   | 'CommitFailedException'
   | 'CommitStateUnknownException'
   | 'BadRequestException'
+  | 'IllegalArgumentException'
   | 'UnprocessableEntityException'
   | 'UnsupportedOperationException'
   | 'NotAuthorizedException'
@@ -24,6 +25,7 @@ export type ExceptionType =
 
 const STATUS: Readonly<Record<ExceptionType, number>> = {
   BadRequestException: 400,
+  IllegalArgumentException: 400,
   NotAuthorizedException: 401,
   ForbiddenException: 403,
   NoSuchNamespaceException: 404,

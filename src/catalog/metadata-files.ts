@@ -1,7 +1,6 @@
 // Metadata files of tables or views: read (plain or gzipped) through a cache, written under names that every engine
 // accepts. A metadata file never changes once written, so a cached one is never stale.
 import { gunzipSync } from 'node:zlib';
-import { FloeError } from '../base/error.ts';
 import type { IdSource } from '../base/prng.ts';
 import { SingleFlight } from '../base/queue.ts';
 import {
@@ -13,6 +12,7 @@ import {
   type TableMetadata,
   type ViewMetadata,
 } from '../formats/iceberg/index.ts';
+import { catalogError } from './errors.ts';
 import { isMissing, type Warehouse } from './warehouse.ts';
 
 export interface Stored<T> {
@@ -90,9 +90,12 @@ export class MetadataFiles<T> {
       bytes = await warehouse.read(location);
     } catch (caught) {
       if (!isMissing(caught)) throw caught;
-      throw new FloeError('corrupt', `the ${format.thing}'s metadata file ${location} is gone`, {
-        cause: caught,
-      });
+      // The table is there, its file is not: clients tell the two apart by the type.
+      throw catalogError(
+        'corrupt',
+        'NotFoundException',
+        `Failed to open input stream for file: ${location} (the ${format.thing}'s metadata file is gone)`,
+      );
     }
     const plain = /\.gz\.metadata\.json$|\.metadata\.json\.gz$/.test(location)
       ? gunzipSync(bytes, { maxOutputLength: MAX_METADATA_LENGTH })

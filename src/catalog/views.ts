@@ -79,12 +79,10 @@ export class EmbeddedViews {
     await this.#checkFree(identifier);
     const { ids, clock } = this.#options;
     const uuid = ids.uuid();
-    const metadata = newViewMetadata({
-      ...request,
-      uuid,
-      location: request.location ?? this.#newLocation(identifier, uuid),
-      nowMs: clock.now(),
-    });
+    const location = request.location ?? this.#newLocation(identifier, uuid);
+    const metadata = checked(() =>
+      newViewMetadata({ ...request, uuid, location, nowMs: clock.now() }),
+    );
     this.#checkLocation(metadata);
     return this.#move(identifier, undefined, await this.#files.write(metadata, 0));
   }
@@ -113,7 +111,7 @@ export class EmbeddedViews {
     checkViewRequirements(before.metadata, request.requirements);
     if (request.updates.length === 0) return before;
     const now = this.#options.clock.now();
-    const metadata = applyViewUpdates(before.metadata, request.updates, now);
+    const metadata = checked(() => applyViewUpdates(before.metadata, request.updates, now));
     this.#checkLocation(metadata);
     const stored = await this.#files.write(metadata, versionOf(before.location) + 1);
     return this.#move(identifier, before.location, stored);
@@ -211,6 +209,16 @@ export class EmbeddedViews {
     const { namespace, name } = pointerName(identifier);
     const pointer = await this.#options.metadata.pointer(namespace, name);
     return pointer?.kind === 'view' ? pointer.metadataLocation : undefined;
+  }
+}
+
+/** What is wrong with a view is told as Java clients tell it when they see it themselves. */
+function checked<T>(make: () => T): T {
+  try {
+    return make();
+  } catch (caught) {
+    if (!isFloeError(caught, 'invalid')) throw caught;
+    throw catalogError('invalid', 'IllegalArgumentException', caught.message);
   }
 }
 

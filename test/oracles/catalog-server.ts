@@ -1,4 +1,6 @@
-// Starts the embedded catalog alone, with SQL on the same port, for checkers: `catalog-server.ts [STORAGE_URI] [PORT]`.
+// Starts the embedded catalog alone, with SQL on the same port, for checkers:
+//   catalog-server.ts [STORAGE_URI] [PORT] [WAREHOUSE_PREFIX]
+// Iceberg's compatibility kit chooses locations of its own below /tmp: give it `file:///tmp PORT ''`.
 // Prints `catalog http://127.0.0.1:PORT` when ready; ends with SIGTERM. Metadata is in memory.
 // S3 storage takes endpoint and keys from AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY.
 import { mkdtempSync } from 'node:fs';
@@ -21,8 +23,11 @@ import { openSqliteMetadata } from '../../src/metadata/sqlite/index.ts';
 import { openQueries, querySettings, sqlRoutes } from '../../src/queries/index.ts';
 import { objectSettings, openObjectStore } from '../../src/storage/objects/index.ts';
 
-const [uri = pathToFileURL(mkdtempSync(join(tmpdir(), 'floe-catalog-'))).href, port = '0'] =
-  process.argv.slice(2);
+const [
+  uri = pathToFileURL(mkdtempSync(join(tmpdir(), 'floe-catalog-'))).href,
+  port = '0',
+  prefix = 'warehouse/',
+] = process.argv.slice(2);
 const env = process.env;
 const s3 = {
   endpoint: env['AWS_ENDPOINT_URL'] ?? '',
@@ -43,11 +48,15 @@ const store = await openObjectStore(uri, {
   }),
 });
 const logger = createLogger('warn');
-const settings = resolveSettings(catalogSettings, { 'catalog.vend.credentials': 'true' });
+const settings = resolveSettings(catalogSettings, {
+  'catalog.vend.credentials': 'true',
+  // The kit takes a metadata file away and wants that to be noticed.
+  ...(prefix === '' ? { 'catalog.metadata.cache.bytes': '0' } : {}),
+});
 const metadata = openSqliteMetadata(':memory:').catalog;
 const catalog = new EmbeddedCatalog({
   metadata,
-  warehouse: new Warehouse(store, 'warehouse/'),
+  warehouse: new Warehouse(store, prefix),
   clock: systemClock,
   ids: systemIds,
   logger,
