@@ -22,6 +22,7 @@ import {
   startBroker,
   type TopicConfigs,
 } from '../broker/index.ts';
+import type { ClientQuotas } from '../broker/quotas/index.ts';
 import { TransactionCoordinator, transactionHandlers } from '../broker/transactions/index.ts';
 import {
   CatalogTokens,
@@ -156,7 +157,7 @@ async function start(node: Node): Promise<Floe> {
   const operator = operatorApp({
     metrics: node.metrics,
     tables,
-    sql: () => startSql(node, { catalog, tables, auth }),
+    sql: () => startSql(node, { catalog, tables, auth, quotas: broker.services.quotas }),
     attach: () => ({ catalog: addresses.catalog, s3Endpoint: settings['s3.endpoint'] }),
   });
   protectFaces(auth, { registry: registryApp, catalog: catalogApp, operator }, tables);
@@ -321,12 +322,14 @@ interface SqlParts {
   readonly catalog: EmbeddedCatalog;
   readonly tables: TableTopics;
   readonly auth: HttpAuth;
+  readonly quotas: ClientQuotas;
 }
 
 /** The server of `/v1/sql`, with DuckDB behind it. */
-async function startSql(node: Node, { catalog, tables, auth }: SqlParts): Promise<FastifyInstance> {
+async function startSql(node: Node, parts: SqlParts): Promise<FastifyInstance> {
   const { openQueries, sqlRoutes } = await import('../queries/index.ts');
-  const { options, settings } = node;
+  const { catalog, tables, auth, quotas } = parts;
+  const { options, settings, clock } = node;
   const service = await openQueries({
     ...node,
     catalog,
@@ -336,7 +339,13 @@ async function startSql(node: Node, { catalog, tables, auth }: SqlParts): Promis
   const app = fastify();
   const mayRead = (request: IncomingMessage, table: TableIdentifier) =>
     auth.mayRead(request, tables.topicOf(table));
-  sqlRoutes(app, { ...node, service, settings, mayRead });
+  const quotaOf = (request: IncomingMessage) => {
+    // HTTP knows users, not client ids.
+    const fetch = quotas.limits(auth.accessOf(request).who.principal.name, '')?.fetch;
+    if (fetch === undefined) return undefined;
+    return { charge: (bytes: number) => fetch.charge(bytes, clock.monotonic()) };
+  };
+  sqlRoutes(app, { ...node, service, settings, mayRead, quotaOf });
   app.addHook('onClose', () => service.stop());
   await app.ready();
   return app;

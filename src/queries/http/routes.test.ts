@@ -1,7 +1,7 @@
 import { tableFromIPC } from 'apache-arrow';
 import { type FastifyInstance, fastify } from 'fastify';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { systemClock } from '../../base/clock.ts';
+import { ManualClock, systemClock } from '../../base/clock.ts';
 import { silentLogger } from '../../base/log.ts';
 import { noMetrics } from '../../base/metrics.ts';
 import { resolveSettings } from '../../base/settings.ts';
@@ -123,4 +123,46 @@ test('what the framework refuses names thing, value and remedy too', async () =>
   const huge = await post(json, `"${'x'.repeat(10_000_000)}"`);
   expect(huge.statusCode).toBe(413);
   expect(huge.json().error.message).toContain('sql.max.query.bytes');
+});
+
+test('a quota makes an answer wait, and one of zero ends it', async () => {
+  const limited = fastify();
+  const charged: number[] = [];
+  const clock = new ManualClock();
+  let waitMs = 250;
+  sqlRoutes(limited, {
+    service: fixture.service,
+    settings: resolveSettings(querySettings, {}),
+    logger: silentLogger,
+    metrics: noMetrics,
+    clock,
+    quotaOf: () => ({
+      charge(bytes) {
+        charged.push(bytes);
+        return waitMs;
+      },
+    }),
+  });
+  try {
+    const request = { method: 'POST', url: '/v1/sql', payload: { query: THREE } } as const;
+    const answer = limited.inject(request);
+    let done = false;
+    void answer.then(() => {
+      done = true;
+    });
+    while (charged.length === 0) await new Promise(setImmediate);
+    expect(done).toBe(false);
+    while (!done) {
+      await clock.advance(250);
+      await new Promise(setImmediate);
+    }
+    const { rawPayload } = await answer;
+    expect(charged.reduce((sum, bytes) => sum + bytes, 0)).toBe(rawPayload.length);
+    waitMs = 2 ** 31 - 1;
+    const refused = await limited.inject(request);
+    expect(refused.statusCode).toBe(504);
+    expect(refused.json().error.message).toContain('quota consumer_byte_rate');
+  } finally {
+    await limited.close();
+  }
 });

@@ -14,6 +14,7 @@ import type { Values } from '../../base/settings.ts';
 import type { TableIdentifier } from '../../catalog/catalog.ts';
 import type { QueryService } from '../service.ts';
 import type { querySettings } from '../settings.ts';
+import { paced, type ReadQuota } from './paced.ts';
 import { chooseWriter, type ResultWriter, writers } from './writers.ts';
 
 export interface SqlRoutesOptions {
@@ -24,6 +25,8 @@ export interface SqlRoutesOptions {
   readonly clock: Clock;
   /** Whether the sender of a request may read a table; everybody may, if not said. */
   readonly mayRead?: (request: IncomingMessage, table: TableIdentifier) => boolean;
+  /** The quota of a request's sender, if it has one. */
+  readonly quotaOf?: (request: IncomingMessage) => ReadQuota | undefined;
 }
 
 const STATUS: Readonly<Record<ErrorCode, number>> = {
@@ -91,7 +94,7 @@ function errorBody({ code, message, details }: FloeError) {
 }
 
 async function answer(
-  { service, settings, mayRead }: SqlRoutesOptions,
+  { service, settings, mayRead, quotaOf, clock }: SqlRoutesOptions,
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
@@ -119,7 +122,10 @@ async function answer(
     ...(mayRead === undefined ? {} : { mayRead: (table) => mayRead(request.raw, table) }),
   });
   const bytes = writer.write(result, { maxRows: settings['sql.max.result.rows'] });
-  return send(reply, writer, bytes);
+  const quota = quotaOf?.(request.raw);
+  if (quota === undefined) return send(reply, writer, bytes);
+  const maxWaitMs = settings['sql.timeout.ms'];
+  return send(reply, writer, paced(bytes, { quota, clock, signal: gone.signal, maxWaitMs }));
 }
 
 /** Waits for the first part, so that a query that fails before it gets its status. */
