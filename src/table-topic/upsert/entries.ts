@@ -1,0 +1,172 @@
+// Changes of keys as columns: a hash that stands for the key, where its row lies, and its order stamp (rule K1).
+// Sidecars of staged ranges, runs of the key index and what a commit resolves all consist of them; no object per record.
+// Not for: what a key is (canonical-key.ts), files on disk (run.ts, sidecar.ts).
+import { assert } from '../../base/assert.ts';
+
+/** `file` of an entry without a row: the key is deleted. */
+export const NO_FILE = -1;
+
+/** Words of a hash. */
+export const HASH_WORDS = 4;
+
+/** Columns of equal length; entry n is element n of each (words 4n to 4n+3 of `hashes`). */
+export interface EntryColumns {
+  readonly count: number;
+  readonly hashes: Int32Array;
+  /** A number that the holder gave to a data file, or {@link NO_FILE}. */
+  readonly files: Int32Array;
+  readonly positions: Uint32Array;
+  /** The stamp: number of the log's commit, partition, offset. */
+  readonly commits: Float64Array;
+  readonly partitions: Int32Array;
+  readonly offsets: Float64Array;
+}
+
+/** Bytes of one entry. */
+export const ENTRY_BYTES = 4 * HASH_WORDS + 4 + 4 + 8 + 4 + 8;
+
+/** Growable columns. */
+export class Entries implements EntryColumns {
+  count = 0;
+  hashes: Int32Array;
+  files: Int32Array;
+  positions: Uint32Array;
+  commits: Float64Array;
+  partitions: Int32Array;
+  offsets: Float64Array;
+
+  constructor(capacity = 1_024) {
+    this.hashes = new Int32Array(capacity * HASH_WORDS);
+    this.files = new Int32Array(capacity);
+    this.positions = new Uint32Array(capacity);
+    this.commits = new Float64Array(capacity);
+    this.partitions = new Int32Array(capacity);
+    this.offsets = new Float64Array(capacity);
+  }
+
+  reserve(capacity: number): void {
+    if (capacity <= this.files.length) return;
+    const size = Math.max(capacity, this.files.length * 2);
+    const grown = new Entries(size);
+    for (const name of COLUMNS) grown[name].set(this[name] as never);
+    Object.assign(this, { ...grown, count: this.count });
+  }
+
+  /** Adds a copy of entry `n` of `from`. */
+  copy(from: EntryColumns, n: number): void {
+    const at = this.count;
+    if (at === this.files.length) this.reserve(at + 1);
+    const { hashes } = this;
+    for (let w = 0; w < HASH_WORDS; w += 1)
+      hashes[at * HASH_WORDS + w] = from.hashes[n * HASH_WORDS + w]!;
+    this.files[at] = from.files[n]!;
+    this.positions[at] = from.positions[n]!;
+    this.commits[at] = from.commits[n]!;
+    this.partitions[at] = from.partitions[n]!;
+    this.offsets[at] = from.offsets[n]!;
+    this.count = at + 1;
+  }
+
+  clear(): void {
+    this.count = 0;
+  }
+}
+
+const COLUMNS = ['hashes', 'files', 'positions', 'commits', 'partitions', 'offsets'] as const;
+
+/** Orders hashes as unsigned words, the first one foremost. */
+export function compareHashes(
+  a: EntryColumns,
+  n: number,
+  b: Pick<EntryColumns, 'hashes'>,
+  m: number,
+): number {
+  for (let w = 0; w < HASH_WORDS; w += 1) {
+    const x = a.hashes[n * HASH_WORDS + w]! >>> 0;
+    const y = b.hashes[m * HASH_WORDS + w]! >>> 0;
+    if (x !== y) return x < y ? -1 : 1;
+  }
+  return 0;
+}
+
+/** Orders stamps (K1): by commit, partition, offset. */
+export function compareStamps(a: EntryColumns, n: number, b: EntryColumns, m: number): number {
+  return (
+    a.commits[n]! - b.commits[m]! ||
+    a.partitions[n]! - b.partitions[m]! ||
+    a.offsets[n]! - b.offsets[m]!
+  );
+}
+
+/** Above this many entries a radix sort is quicker than the engine's. */
+const RADIX_ENTRIES = 200_000;
+
+/** The entries' numbers in the order of their hashes; equal hashes in the order they came. */
+export function orderByHash(entries: EntryColumns): Uint32Array {
+  const { count, hashes } = entries;
+  const order = count > RADIX_ENTRIES ? radixOrder(entries) : sortedOrder(entries);
+  // Both sorts know the first word only: few entries share it without being the same key.
+  for (let start = 0; start < count; ) {
+    let end = start + 1;
+    const first = hashes[order[start]! * HASH_WORDS]!;
+    while (end < count && hashes[order[end]! * HASH_WORDS] === first) end += 1;
+    if (end - start > 1) {
+      order.subarray(start, end).sort((a, b) => compareHashes(entries, a, entries, b) || a - b);
+    }
+    start = end;
+  }
+  return order;
+}
+
+/** First word and number in one double: exact up to 2^21 entries. */
+function sortedOrder({ count, hashes }: EntryColumns): Uint32Array {
+  assert(count <= 2 ** 21, 'word and number fit a double');
+  const keys = new Float64Array(count);
+  for (let n = 0; n < count; n += 1) keys[n] = (hashes[n * HASH_WORDS]! >>> 0) * 2 ** 21 + n;
+  keys.sort();
+  const order = new Uint32Array(count);
+  for (let n = 0; n < count; n += 1) order[n] = keys[n]! % 2 ** 21;
+  return order;
+}
+
+const DIGIT_BITS = 11;
+
+/** By the first word, least significant digit first. */
+function radixOrder({ count, hashes }: EntryColumns): Uint32Array {
+  let order = new Uint32Array(count);
+  let other = new Uint32Array(count);
+  for (let n = 0; n < count; n += 1) order[n] = n;
+  const starts = new Uint32Array(1 << DIGIT_BITS);
+  for (let shift = 0; shift < 32; shift += DIGIT_BITS) {
+    starts.fill(0);
+    const mask = (1 << DIGIT_BITS) - 1;
+    for (let n = 0; n < count; n += 1) starts[(hashes[n * HASH_WORDS]! >>> shift) & mask]! += 1;
+    let total = 0;
+    for (let digit = 0; digit <= mask; digit += 1) {
+      const here = starts[digit]!;
+      starts[digit] = total;
+      total += here;
+    }
+    for (let n = 0; n < count; n += 1) {
+      const entry = order[n]!;
+      const digit = (hashes[entry * HASH_WORDS]! >>> shift) & mask;
+      other[starts[digit]!++] = entry;
+    }
+    [order, other] = [other, order];
+  }
+  return order;
+}
+
+/** A copy in the order of hashes. */
+export function sortedByHash(entries: EntryColumns): Entries {
+  const sorted = new Entries(Math.max(1, entries.count));
+  for (const n of orderByHash(entries)) sorted.copy(entries, n);
+  return sorted;
+}
+
+/** Position after the last entry of `entries` with the hash of entry `n`. */
+export function groupEnd(entries: EntryColumns, n: number): number {
+  let end = n + 1;
+  while (end < entries.count && compareHashes(entries, n, entries, end) === 0) end += 1;
+  return end;
+}
