@@ -1,7 +1,9 @@
 // What a converter is, and the two objects it reports in: the fault of the last record, and what records need.
+import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
 import type { TableColumns } from '../formats/arrow/table-columns.ts';
 import type { JsonInference } from '../formats/json/infer.ts';
 import type { RowChange } from './change.ts';
+import type { PlainInference } from './debezium/plain-events.ts';
 import type { JobConfig, JobTable } from './job.ts';
 import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';
 
@@ -31,17 +33,24 @@ export class Needs {
   readonly keySchemas = new Set<number>();
   /** Over the JSON values that found no place. */
   json: JsonInference | undefined;
+  /** Likewise over Debezium's events without a schema. */
+  events: PlainInference | undefined;
+  /** Columns of schemas that values brought along and the table hasn't. */
+  readonly sentSchemas = new Set<ProposedStruct>();
   /** The table won't change for them any more: what doesn't fit now is a dead letter. */
   final = false;
 
   get any(): boolean {
-    return this.valueSchemas.size > 0 || this.keySchemas.size > 0 || this.json !== undefined;
+    const schemas = this.valueSchemas.size + this.keySchemas.size + this.sentSchemas.size;
+    return schemas > 0 || this.json !== undefined || this.events !== undefined;
   }
 
   clear(final: boolean): void {
     this.valueSchemas.clear();
     this.keySchemas.clear();
     this.json = undefined;
+    this.events = undefined;
+    this.sentSchemas.clear();
     this.final = final;
   }
 }

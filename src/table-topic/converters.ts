@@ -6,6 +6,7 @@ import { VALUE_COLUMN } from '../formats/arrow/proposed-schema.ts';
 import type { TableColumns } from '../formats/arrow/table-columns.ts';
 import { isUtf8Range } from '../formats/arrow/utf8.ts';
 import type { Converter, ConverterTarget, Fault } from './converter.ts';
+import { compileJsonEvents } from './debezium/json-events.ts';
 import type { Sources } from './job.ts';
 import { compileJsonValue } from './json-source.ts';
 import { sourceFormat } from './sources/formats.ts';
@@ -24,6 +25,7 @@ export function compileValue(target: ConverterTarget): Converter {
     case 'by_schema_id':
       return noNull(bySchemaId(target, table.values, placeOf(config, 'value')));
     case 'json': {
+      if (transform === 'flatten_debezium') return noNull(compileJsonEvents(target));
       if (!whole) return refuseNull(fault, compileJsonValue(target));
       const column = bytesColumn(columns, table.bindings.get(VALUE_COLUMN));
       return refuseNull(fault, jsonText({ columns, column, fault, stage: 'value' }));

@@ -4,6 +4,7 @@
 import type { RecordCursor } from '../protocol/record-cursor.ts';
 import { walkSlice } from './batches.ts';
 import { wireSchemaId } from './converters.ts';
+import { EventInference } from './debezium/json-events.ts';
 import type { JobNeeds, TableJob } from './job.ts';
 import { newInference } from './json-source.ts';
 
@@ -19,11 +20,14 @@ export function collectNeeds(job: TableJob, cursor: RecordCursor): JobNeeds {
   const note = (ids: Set<number>, id: number) => {
     if (id >= 0) ids.add(id);
   };
-  const json = infersJson(job) ? newInference(config) : undefined;
+  const inferred = infersJson(job);
+  const json = inferred === 'values' ? newInference(config) : undefined;
+  const events = inferred === 'events' ? new EventInference(config) : undefined;
   const visitor = {
     record: (at: RecordCursor) => {
-      if (json !== undefined && at.valueLength >= 0) {
-        json.add(at.bytes, at.valueStart, at.valueStart + at.valueLength);
+      if (at.valueLength >= 0) {
+        json?.add(at.bytes, at.valueStart, at.valueStart + at.valueLength);
+        events?.add(at.bytes, at.valueStart, at.valueStart + at.valueLength);
       }
       if (valueById) note(values, wireSchemaId(at.bytes, at.valueStart, at.valueLength));
       if (keyById) note(keys, wireSchemaId(at.bytes, at.keyStart, at.keyLength));
@@ -32,7 +36,7 @@ export function collectNeeds(job: TableJob, cursor: RecordCursor): JobNeeds {
     batchDone: () => true,
     unreadable: () => true,
   };
-  if (valueById || keyById || json !== undefined) {
+  if (valueById || keyById || inferred !== undefined) {
     for (const slice of slices) walkSlice(slice, cursor, { visitor, maxBatchBytes });
   }
   return {
@@ -41,13 +45,14 @@ export function collectNeeds(job: TableJob, cursor: RecordCursor): JobNeeds {
     keySchemas: [...keys],
     deadLetterTable: false,
     ...(json === undefined || json.records === 0 ? {} : { columns: json.proposed() }),
+    ...events?.needs(),
   };
 }
 
-/** Columns of JSON are inferred from the values themselves. */
-function infersJson({ config }: TableJob): boolean {
-  return (
-    config['table.topic.convert.value.type'] === 'json' &&
-    config['table.topic.transform.value.type'] === 'flatten'
-  );
+/** Columns of JSON are inferred from the values themselves, or from the images in Debezium's events. */
+function infersJson({ config }: TableJob): 'values' | 'events' | undefined {
+  if (config['table.topic.convert.value.type'] !== 'json') return undefined;
+  const transform = config['table.topic.transform.value.type'];
+  if (transform === 'none') return undefined;
+  return transform === 'flatten' ? 'values' : 'events';
 }

@@ -13,6 +13,7 @@ import type { RecordCursor } from '../protocol/record-cursor.ts';
 import { RowChange } from './change.ts';
 import { type Converter, Fault, Needs } from './converter.ts';
 import { compileKey, compileValue } from './converters.ts';
+import type { PlainInference } from './debezium/plain-events.ts';
 import type { JobConfig, JobNeeds, JobTable, TableJob } from './job.ts';
 import { committedColumns } from './json-source.ts';
 
@@ -70,16 +71,19 @@ export class RowBuilder {
 
   needs(): JobNeeds | undefined {
     if (!this.#needs.any) return undefined;
+    const { valueSchemas, keySchemas, sentSchemas, json, events } = this.#needs;
+    const inference = json ?? events;
     return {
       kind: 'needs',
-      valueSchemas: [...this.#needs.valueSchemas],
-      keySchemas: [...this.#needs.keySchemas],
+      valueSchemas: [...valueSchemas],
+      keySchemas: [...keySchemas],
       deadLetterTable: false,
-      ...(this.#needs.json === undefined ? {} : { columns: this.#jsonColumns(this.#needs.json) }),
+      ...(inference === undefined ? {} : { columns: this.#inferred(inference) }),
+      ...(sentSchemas.size === 0 ? {} : { schemas: [...sentSchemas] }),
     };
   }
 
-  #jsonColumns(inference: JsonInference): ProposedStruct {
+  #inferred(inference: JsonInference | PlainInference): ProposedStruct {
     const { schema, bindings } = this.#table;
     return inference.proposed(committedColumns(schema, bindings));
   }
