@@ -1,4 +1,6 @@
 // Sockets: hostile bytes, order of replies, back-pressure, limits, timeouts, graceful stop.
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock, systemClock } from '../base/clock.ts';
@@ -370,6 +372,56 @@ describe('a TLS listener', () => {
     const reply = await raw.call(fetchApi, 11, fetchRequest([{ topic: 't' }]));
     const records = readRecords(reply.responses[0]!.partitions[0]!.records!);
     expect(records.map(({ value }) => value!.toString())).toEqual(values);
+  });
+
+  it('counts connections from before their handshake, and forgets those that never make one', async () => {
+    const files = testFiles();
+    const secure = await startSecureBroker(
+      {
+        listeners: 'PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0',
+        'ssl.keystore.location': files.write('keystore.pem', TEST_KEYSTORE),
+      },
+      { set: { 'max.connections.per.ip': '2' } },
+    );
+    files.remove();
+    test = secure;
+    const port = secure.portOf('SSL');
+    const silent = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
+    await Promise.all(silent.map((socket) => once(socket, 'connect')));
+    const third = connect(port, '127.0.0.1');
+    await once(third, 'close');
+    for (const socket of silent) socket.destroy();
+    const handshake = async () => {
+      const options = { host: '127.0.0.1', port, ca: TEST_CERTIFICATE, servername: 'localhost' };
+      const socket = connectTls(options);
+      return new Promise<boolean>((resolve) => {
+        socket.once('secureConnect', () => resolve(true)).once('error', () => resolve(false));
+        socket.once('close', () => resolve(false));
+      }).finally(() => socket.destroy());
+    };
+    while (!(await handshake()));
+    // A peer that speaks no TLS is told so and forgotten as well.
+    const garbage = connect(port, '127.0.0.1');
+    garbage.on('error', () => {});
+    garbage.write('GET / HTTP/1.1\r\n\r\n');
+    await once(garbage.resume(), 'close');
+    while (!(await handshake()));
+  });
+
+  it('stops with handshakes under way', async () => {
+    const files = testFiles();
+    const secure = await startSecureBroker({
+      listeners: 'SSL://127.0.0.1:0',
+      'ssl.keystore.location': files.write('keystore.pem', TEST_KEYSTORE),
+    });
+    files.remove();
+    test = secure;
+    const socket = connect(secure.portOf('SSL'), '127.0.0.1');
+    const closed = once(socket, 'close');
+    await once(socket, 'connect');
+    socket.on('error', () => {});
+    await test.broker.stop();
+    await closed;
   });
 });
 

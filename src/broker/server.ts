@@ -4,7 +4,7 @@
 // that handle, hand over chunks instead, which are copied where a frame spans them.
 // Not for: what the bytes mean (connection.ts).
 import { type AddressInfo, createServer, type Server, Socket } from 'node:net';
-import { createServer as createTlsServer, TLSSocket } from 'node:tls';
+import { TLSSocket } from 'node:tls';
 import { assert } from '../base/assert.ts';
 import type { Timer } from '../base/clock.ts';
 import { FloeError } from '../base/error.ts';
@@ -13,6 +13,7 @@ import { subjectName } from './auth/principal-mapping.ts';
 import { Session } from './auth/session.ts';
 import { Connection, type ConnectionShared } from './connection.ts';
 import { type ConnectionLimits, plainAddress, type RefusalReason } from './quotas/index.ts';
+import { TlsUpgrade } from './tls-upgrade.ts';
 import type { Wire } from './wire.ts';
 
 export interface ListenerOptions {
@@ -43,6 +44,8 @@ const BACKLOG = 511;
 export class KafkaServer implements Component {
   readonly #shared: ConnectionShared;
   readonly #servers: Server[] = [];
+  /** Of the listeners with TLS, by name. */
+  readonly #upgrades = new Map<string, TlsUpgrade>();
   readonly #connections = new Set<Connection>();
   readonly #limits: ConnectionLimits;
   /** Sockets that wait for their turn, or to be closed: see connection-limits.ts. */
@@ -68,7 +71,8 @@ export class KafkaServer implements Component {
   /** Binds one listener. @throws FloeError `conflict` when the port is taken. */
   async listen(options: ListenerOptions): Promise<BoundListener> {
     const onSocket = (socket: Socket) => this.#accept(socket, options.name);
-    const server = this.#server(options.name, onSocket);
+    const server = createServer({ noDelay: true, pauseOnConnect: true }, onSocket);
+    this.#secure(options.name);
     await new Promise<void>((resolve, reject) => {
       const fail = (caught: Error) =>
         reject(FloeError.from(caught, `cannot listen on ${options.host}:${options.port}`));
@@ -86,21 +90,21 @@ export class KafkaServer implements Component {
     return { name: options.name, host: options.host, port };
   }
 
-  #server(listener: string, onSocket: (socket: Socket) => void): Server {
+  /** Prepares TLS for a listener that has it. */
+  #secure(listener: string): void {
     const { security, logger } = this.#shared.services;
     const secure = security.listeners.get(listener);
     assert(secure !== undefined, `listener ${listener} has its security`);
     const { tls, auth } = secure;
-    if (tls === undefined) return createServer({ noDelay: true, pauseOnConnect: true }, onSocket);
-    const handshakeTimeout = auth.timeoutMs;
-    const server = createTlsServer({ ...tls.material, noDelay: true, handshakeTimeout }, onSocket);
-    // Connections go on with the certificate they began with.
-    tls.onChange((material) => server.setSecureContext(material));
-    server.on('tlsClientError', (caught, socket) => {
-      const facts = { listener, peer: socket.remoteAddress, error: caught.message };
-      logger.info(facts, 'TLS handshake failed');
+    if (tls === undefined) return;
+    const upgrade = new TlsUpgrade({
+      material: tls.material,
+      handshakeTimeoutMs: auth.timeoutMs,
+      onHandshakeFailed: (peer, { message }) =>
+        logger.info({ listener, peer, error: message }, 'TLS handshake failed'),
     });
-    return server;
+    tls.onChange((material) => upgrade.use(material));
+    this.#upgrades.set(listener, upgrade);
   }
 
   stop(): Promise<void> {
@@ -113,6 +117,7 @@ export class KafkaServer implements Component {
     for (const server of this.#servers) server.close();
     for (const socket of this.#waiting) socket.destroy();
     this.#waiting.clear();
+    for (const upgrade of this.#upgrades.values()) upgrade.destroy();
     const late = this.#shared.services.clock.setTimer(DRAIN_MS, () => {
       for (const connection of this.#connections) connection.destroy();
     });
@@ -166,8 +171,15 @@ export class KafkaServer implements Component {
     this.#limits.opened(listener, address);
     const { metrics, clock } = this.#shared.services;
     metrics.count('floe_broker_connections_total', 'Connections accepted');
-    this.#open(socket, listener, address);
     this.#check ??= clock.setTimer(CHECK_EVERY_MS, () => this.#checkAll());
+    const upgrade = this.#upgrades.get(listener);
+    if (upgrade === undefined) this.#open(socket, listener, address);
+    else {
+      upgrade.upgrade(socket, (secured) => {
+        if (secured !== undefined) this.#open(secured, listener, address);
+        else this.#limits.closed(listener, address);
+      });
+    }
   }
 
   /** Undefined when the client is refused for its certificate. */
