@@ -38,6 +38,17 @@ export interface MarkerColumns {
   taken: number;
 }
 
+/**
+ * From which offset on records of a partition came by which commit: what is lost once runs of several commits lie
+ * together. By partition and offset; an index of one flush has none, its row has the number.
+ */
+export interface StepColumns {
+  readonly count: number;
+  readonly offsets: Float64Array;
+  readonly commitNumbers: Float64Array;
+  readonly partitionIds: Uint32Array;
+}
+
 /** Columns of equal length `count`; entry n is the n-th element of each. */
 export interface PackedIndex {
   readonly count: number;
@@ -59,6 +70,7 @@ export interface PackedIndex {
   /** {@link EntryKind}. */
   readonly kinds: Uint8Array;
   readonly markers: MarkerColumns;
+  readonly steps: StepColumns;
   /** The marker that entry n is; entry n is one. */
   marker(n: number): Marker;
   /** All columns as they are stored. */
@@ -68,27 +80,31 @@ export interface PackedIndex {
 /** Without markers, and the form with them. */
 const VERSION = 1;
 const VERSION_WITH_MARKERS = 2;
+/** With commit steps, and markers or none. */
+const VERSION_WITH_STEPS = 3;
 const HEADER_BYTES = 8;
 const MARKED_HEADER_BYTES = 16;
 const ENTRY_FIXED_BYTES = 2 * 8 + 7 * 4;
 const MARKER_BYTES = 2 * 8 + 2 * 4;
+const STEP_BYTES = 2 * 8 + 4;
 
 assert(endianness() === 'LE', 'stored columns are little-endian, so is every platform we run on');
 
 /** Bytes that an index of `count` entries takes, `markers` of them markers. */
-function packedIndexBytes(count: number, markers: number): number {
-  const header = markers === 0 ? HEADER_BYTES : MARKED_HEADER_BYTES;
+function packedIndexBytes(count: number, markers: number, steps: number): number {
+  const header = markers + steps === 0 ? HEADER_BYTES : MARKED_HEADER_BYTES;
   const entries = count * ENTRY_FIXED_BYTES + Math.ceil(count / 8) * 8;
-  return header + markers * MARKER_BYTES + entries;
+  return header + markers * MARKER_BYTES + steps * STEP_BYTES + entries;
 }
 
-/** A zeroed index for `count` entries, of which `markers` will be markers, to be filled in. */
-export function allocateIndex(count: number, markers = 0): PackedIndex {
-  const bytes = new Uint8Array(packedIndexBytes(count, markers));
-  const header = new Uint32Array(bytes.buffer, 0, markers === 0 ? 2 : 3);
-  header[0] = markers === 0 ? VERSION : VERSION_WITH_MARKERS;
+/** A zeroed index for `count` entries, of which `markers` will be markers, to be filled in; steps are optional. */
+export function allocateIndex(count: number, markers = 0, steps = 0): PackedIndex {
+  const bytes = new Uint8Array(packedIndexBytes(count, markers, steps));
+  const header = new Uint32Array(bytes.buffer, 0, markers + steps === 0 ? 2 : 4);
+  header[0] = steps > 0 ? VERSION_WITH_STEPS : markers === 0 ? VERSION : VERSION_WITH_MARKERS;
   header[1] = count;
-  if (markers > 0) header[2] = markers;
+  if (markers + steps > 0) header[2] = markers;
+  if (steps > 0) header[3] = steps;
   return openIndex(bytes);
 }
 
@@ -102,9 +118,15 @@ export function openIndex(stored: Uint8Array): PackedIndex {
     throw new FloeError('corrupt', `a packed index of ${bytes.length} bytes`);
   const { buffer, byteOffset } = bytes;
   const [version, count] = new Uint32Array(buffer, byteOffset, 2) as unknown as [number, number];
-  const marked = version === VERSION_WITH_MARKERS && bytes.length >= MARKED_HEADER_BYTES;
+  const stepped = version === VERSION_WITH_STEPS && bytes.length >= MARKED_HEADER_BYTES;
+  const marked =
+    stepped || (version === VERSION_WITH_MARKERS && bytes.length >= MARKED_HEADER_BYTES);
   const markerCount = marked ? new Uint32Array(buffer, byteOffset, 3)[2]! : 0;
-  if (!(marked || version === VERSION) || bytes.length !== packedIndexBytes(count, markerCount)) {
+  const stepCount = stepped ? new Uint32Array(buffer, byteOffset, 4)[3]! : 0;
+  if (
+    !(marked || version === VERSION) ||
+    bytes.length !== packedIndexBytes(count, markerCount, stepCount)
+  ) {
     throw new FloeError(
       'corrupt',
       `a packed index of version ${version} with ${count} entries in ${bytes.length} bytes`,
@@ -121,13 +143,14 @@ export function openIndex(stored: Uint8Array): PackedIndex {
     at += 4 * length;
     return column;
   };
-  const words = () => {
-    const column = new Uint32Array(buffer, at, count);
-    at += 4 * count;
+  const words = (length = count) => {
+    const column = new Uint32Array(buffer, at, length);
+    at += 4 * length;
     return column;
   };
   // Columns of eight bytes first, for their alignment.
   const [producerIds, timestamps] = [doubles(markerCount), doubles(markerCount)];
+  const [stepOffsets, commitNumbers] = [doubles(stepCount), doubles(stepCount)];
   const entries = {
     count,
     baseOffsets: doubles(count),
@@ -141,11 +164,17 @@ export function openIndex(stored: Uint8Array): PackedIndex {
     blockPositions: words(),
   };
   const [producerEpochs, coordinatorEpochs] = [integers(markerCount), integers(markerCount)];
+  const steps = {
+    count: stepCount,
+    offsets: stepOffsets,
+    commitNumbers,
+    partitionIds: words(stepCount),
+  };
   const kinds = new Uint8Array(buffer, at, count);
   const markers = { producerIds, timestamps, producerEpochs, coordinatorEpochs, taken: 0 };
   const { positions } = entries;
   const marker = (n: number) => markerAt(markers, positions[n]!, kinds[n]!);
-  return { ...entries, kinds, markers, marker, bytes };
+  return { ...entries, kinds, markers, steps, marker, bytes };
 }
 
 function markerAt(markers: MarkerColumns, m: number, kind: number): Marker {
@@ -206,6 +235,13 @@ function firstIn(low: number, high: number, holds: (n: number) => boolean): numb
     else low = middle + 1;
   }
   return low;
+}
+
+/** The steps of one partition: `[start, end)`, empty when it has none. */
+export function stepsOf({ steps }: PackedIndex, partitionId: number): readonly [number, number] {
+  const { count, partitionIds } = steps;
+  const start = firstIn(0, count, (n) => partitionIds[n]! >= partitionId);
+  return [start, firstIn(start, count, (n) => partitionIds[n]! > partitionId)];
 }
 
 /** The distinct partition ids of an index, ascending. */

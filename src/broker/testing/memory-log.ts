@@ -67,6 +67,12 @@ export class MemoryLog implements Log {
 
   readonly maxAppendBytes = 8 * 2 ** 20;
 
+  readonly lastCommitNumber = 0;
+
+  commitSteps(): Promise<never> {
+    throw new Error('no table topics here');
+  }
+
   appendWithStage(): Promise<StagedAppend> {
     throw new Error('no table topics here');
   }

@@ -1,7 +1,7 @@
 // What the front asks of the read side: everything that the tail cache no longer holds, and look-ups by time.
 // Implemented by reader.ts; an interface so that simulation and tests can stand in.
 
-import type { OffsetAtTime, ReadRequest, ReadRun } from './log.ts';
+import type { CommitSteps, OffsetAtTime, ReadRequest, ReadRun } from './log.ts';
 import type { FlushReply } from './sequencer-port.ts';
 
 export interface ColdReadRequest {
@@ -39,6 +39,8 @@ export interface ColdReader {
   warm(requests: readonly ColdReadRequest[]): void;
   /** @throws FloeError `corrupt`, `unavailable`, `cancelled`. */
   read(request: ColdReadRequest): Promise<ColdRead>;
+  /** Log.commitSteps. */
+  commitSteps(partitionId: number, offset: number, endOffset: number): Promise<CommitSteps>;
   /** First record at or after the time in `[logStart, endOffset)`. */
   offsetForTime(
     partitionId: number,

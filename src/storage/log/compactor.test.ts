@@ -119,6 +119,44 @@ test('what is deleted or expired is not copied, and its space comes back', async
   expect(replaced).toContain(object!.objectId);
 });
 
+test('commits keep their numbers, whatever lies together by now', async () => {
+  const partitions = (await log.createTopic(3)) as [number, number, number];
+  const expected = new Map(partitions.map((id) => [id, [] as number[]]));
+  const produce = async (flushes: number) => {
+    for (let n = 0; n < flushes; n += 1) {
+      const some = partitions.filter((_, index) => n % (index + 1) === 0);
+      await log.append(
+        some.map((partitionId) => ({ partitionId, records: [{ value: `${n}` }, { value: 'y' }] })),
+      );
+      const commit = await log.metadata.log.lastCommitNumber();
+      for (const id of some) expected.get(id)!.push(commit, commit);
+    }
+  };
+  const check = async () => {
+    for (const reader of [log.reader, log.openReader()]) {
+      for (const [id, commits] of expected) {
+        for (const from of [0, 7, commits.length - 1]) {
+          const steps = await reader.commitSteps(id, from, commits.length);
+          const found = commits.slice(from).map((_, n) => {
+            const at = steps.offsets.findLastIndex((offset) => offset <= from + n);
+            return steps.commits[at];
+          });
+          expect(found).toEqual(commits.slice(from));
+        }
+      }
+    }
+  };
+  await produce(20);
+  await check();
+  await log.seal();
+  await check();
+  await produce(10);
+  await log.seal();
+  await untilDone(compactor());
+  await produce(5);
+  await check();
+});
+
 test('tiny shares of many partitions come to rest', async () => {
   const partitions = await log.createTopic(100);
   await log.append(partitions.map((partitionId) => ({ partitionId, records: [{ value: 'x' }] })));

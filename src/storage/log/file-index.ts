@@ -21,6 +21,8 @@ export interface IndexedFile {
 export class FileIndex {
   readonly file: IndexedFile;
   readonly #indexes: PackedIndex[] = [];
+  /** Of each of the indexes. */
+  readonly #commitNumbers: number[] = [];
   #end = 0;
   /** Latest commit per partition. */
   readonly #commits = new Map<number, number>();
@@ -34,10 +36,16 @@ export class FileIndex {
     return this.#end;
   }
 
+  /** Flush rows so far. */
+  get commits(): number {
+    return this.#indexes.length;
+  }
+
   /** Adds a flush; in commit order. */
   add(packed: Uint8Array, commitNumber: number): void {
     const index = openIndex(packed);
     this.#indexes.push(index);
+    this.#commitNumbers.push(commitNumber);
     for (let n = 0; n < index.count; n += 1) {
       this.#commits.set(index.partitionIds[n]!, commitNumber);
       if (isMarker(index.kinds[n]!)) continue;
@@ -48,25 +56,34 @@ export class FileIndex {
   /** One index of all entries. Offsets ascend with flushes, so a counting sort by partition is all it takes. */
   merge(): PackedIndex {
     const counts = new Map<number, number>();
+    /** Flushes that a partition is in, each a step of its commits. */
+    const flushes = new Map<number, number>();
     let markers = 0;
     for (const index of this.#indexes) {
       const { count, partitionIds } = index;
       markers += markerCount(index);
-      for (let n = 0; n < count; n += 1)
-        counts.set(partitionIds[n]!, (counts.get(partitionIds[n]!) ?? 0) + 1);
+      for (let n = 0; n < count; n += 1) {
+        const partitionId = partitionIds[n]!;
+        counts.set(partitionId, (counts.get(partitionId) ?? 0) + 1);
+        if (n === 0 || partitionIds[n - 1] !== partitionId)
+          flushes.set(partitionId, (flushes.get(partitionId) ?? 0) + 1);
+      }
     }
-    let total = 0;
-    const next = new Map<number, number>();
-    for (const partitionId of [...counts.keys()].sort((a, b) => a - b)) {
-      next.set(partitionId, total);
-      total += counts.get(partitionId)!;
-    }
-    const merged = allocateIndex(total, markers);
-    for (const index of this.#indexes) {
+    const next = startsOf(counts);
+    const nextStep = startsOf(flushes);
+    const merged = allocateIndex(sumOf(counts), markers, sumOf(flushes));
+    for (const [flush, index] of this.#indexes.entries()) {
       for (let n = 0; n < index.count; n += 1) {
-        const at = next.get(index.partitionIds[n]!)!;
-        next.set(index.partitionIds[n]!, at + 1);
+        const partitionId = index.partitionIds[n]!;
+        const at = next.get(partitionId)!;
+        next.set(partitionId, at + 1);
         copyEntry(merged, at, index, n);
+        if (n > 0 && index.partitionIds[n - 1] === partitionId) continue;
+        const step = nextStep.get(partitionId)!;
+        nextStep.set(partitionId, step + 1);
+        merged.steps.partitionIds[step] = partitionId;
+        merged.steps.offsets[step] = index.baseOffsets[n]!;
+        merged.steps.commitNumbers[step] = this.#commitNumbers[flush]!;
       }
     }
     return merged;
@@ -96,6 +113,20 @@ export class FileIndex {
     return entries;
   }
 }
+
+/** Where each partition's part begins when parts lie by partition. */
+function startsOf(counts: ReadonlyMap<number, number>): Map<number, number> {
+  let total = 0;
+  const starts = new Map<number, number>();
+  for (const partitionId of [...counts.keys()].sort((a, b) => a - b)) {
+    starts.set(partitionId, total);
+    total += counts.get(partitionId)!;
+  }
+  return starts;
+}
+
+const sumOf = (counts: ReadonlyMap<number, number>): number =>
+  [...counts.values()].reduce((sum, count) => sum + count, 0);
 
 function total(column: Uint32Array, start: number, end: number): number {
   let sum = 0;

@@ -21,6 +21,7 @@ import { FrontPartitions } from './front-partitions.ts';
 import type {
   AppendItem,
   AppendOutcome,
+  CommitSteps,
   Isolation,
   Log,
   OffsetAtTime,
@@ -474,6 +475,14 @@ export class FrontLog implements Log {
       pins: this.#pins,
       reader: this.#options.reader,
     });
+  }
+
+  commitSteps(partitionId: number, offset: number, endOffset: number): Promise<CommitSteps> {
+    return this.#options.reader.commitSteps(partitionId, offset, endOffset);
+  }
+
+  get lastCommitNumber(): number {
+    return this.#applied;
   }
 
   watermarks(partitionId: number): Watermarks | undefined {

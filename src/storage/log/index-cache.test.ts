@@ -26,9 +26,9 @@ const places = (cache: IndexCache, partitionId: number, offset: number) =>
 
 test('finds entries by offset and time over several objects', () => {
   const cache = new IndexCache(1_000_000);
-  cache.add({ object: object(1), index: index([5, 0, 100], [6, 0, 1]) });
-  cache.add({ object: object(1), index: index([5, 10, 100]) });
-  cache.add({ object: object(2), index: index([5, 20, 300]) });
+  cache.add({ object: object(1), commitNumber: 1, index: index([5, 0, 100], [6, 0, 1]) });
+  cache.add({ object: object(1), commitNumber: 1, index: index([5, 10, 100]) });
+  cache.add({ object: object(2), commitNumber: 1, index: index([5, 20, 300]) });
   expect(places(cache, 5, 0)).toEqual([
     [1, 0, 10],
     [2, 20],
@@ -49,9 +49,9 @@ test('finds entries by offset and time over several objects', () => {
 
 test('what is sealed goes once nothing older stands before it', () => {
   const cache = new IndexCache(1_000_000);
-  cache.add({ object: object(1), index: index([5, 0, 1]) });
-  cache.add({ object: object(2), index: index([5, 10, 1], [6, 0, 1]) });
-  cache.add({ object: object(3), index: index([5, 20, 1]) });
+  cache.add({ object: object(1), commitNumber: 1, index: index([5, 0, 1]) });
+  cache.add({ object: object(2), commitNumber: 1, index: index([5, 10, 1], [6, 0, 1]) });
+  cache.add({ object: object(3), commitNumber: 1, index: index([5, 20, 1]) });
   cache.sealed(2);
   expect(places(cache, 5, 0)).toEqual([
     [1, 0],
@@ -70,10 +70,11 @@ test('what is sealed goes once nothing older stands before it', () => {
 
 test('many entries keep their order through growth, and segments stay valid', () => {
   const cache = new IndexCache(1_000_000_000);
-  for (let n = 0; n < 1_000; n += 1) cache.add({ object: object(1), index: index([5, n * 10, n]) });
+  for (let n = 0; n < 1_000; n += 1)
+    cache.add({ object: object(1), commitNumber: 1, index: index([5, n * 10, n]) });
   const [early] = cache.segments(5, 4_000, 1)!;
   for (let n = 1_000; n < 3_000; n += 1)
-    cache.add({ object: object(1), index: index([5, n * 10, n]) });
+    cache.add({ object: object(1), commitNumber: 1, index: index([5, n * 10, n]) });
   expect(early!.columns.baseOffsets[early!.start]).toBe(4_000);
   expect(early!.end - early!.start).toBe(600);
   expect(places(cache, 5, 25_555)![0]!.slice(0, 2)).toEqual([1, 25_550]);
@@ -83,7 +84,8 @@ test('many entries keep their order through growth, and segments stay valid', ()
 
 test('beyond its bound the oldest go, and that is said', () => {
   const cache = new IndexCache(100 * CACHED_ENTRY_BYTES);
-  for (let n = 0; n < 150; n += 1) cache.add({ object: object(1), index: index([5, n * 10, n]) });
+  for (let n = 0; n < 150; n += 1)
+    cache.add({ object: object(1), commitNumber: 1, index: index([5, n * 10, n]) });
   expect(cache.entryCount).toBeLessThanOrEqual(100);
   expect(places(cache, 5, 0)).toBeUndefined();
   expect(places(cache, 5, 1_495)).toEqual([[1, 1_490]]);
@@ -94,6 +96,8 @@ test('beyond its bound the oldest go, and that is said', () => {
 
 test('L2: entries that don’t ascend are a bug', () => {
   const cache = new IndexCache(1_000_000);
-  cache.add({ object: object(1), index: index([5, 10, 1]) });
-  expect(() => cache.add({ object: object(1), index: index([5, 0, 1]) })).toThrow(/L2/);
+  cache.add({ object: object(1), commitNumber: 1, index: index([5, 10, 1]) });
+  expect(() => cache.add({ object: object(1), commitNumber: 1, index: index([5, 0, 1]) })).toThrow(
+    /L2/,
+  );
 });

@@ -7,12 +7,13 @@ import { isMarker, type Marker, type PackedIndex } from '../../metadata/packed-i
 import { type EntryColumns, entryAt, entryEnd, type ObjectRef, type Segment } from './entries.ts';
 
 /** Bytes of one entry over all columns. */
-export const CACHED_ENTRY_BYTES = 3 * 8 + 4 * 4 + 1;
+export const CACHED_ENTRY_BYTES = 4 * 8 + 4 * 4 + 1;
 const FIRST_CAPACITY = 8;
 
 /** What a commit adds. */
 export interface CommittedEntries {
   readonly object: ObjectRef;
+  readonly commitNumber: number;
   readonly index: PackedIndex;
 }
 
@@ -21,6 +22,7 @@ class PartitionEntries implements EntryColumns {
   baseOffsets = new Float64Array(FIRST_CAPACITY);
   maxTimestamps = new Float64Array(FIRST_CAPACITY);
   objectIds = new Float64Array(FIRST_CAPACITY);
+  commitNumbers = new Float64Array(FIRST_CAPACITY);
   offsetSpans = new Uint32Array(FIRST_CAPACITY);
   positions = new Uint32Array(FIRST_CAPACITY);
   lengths = new Uint32Array(FIRST_CAPACITY);
@@ -31,7 +33,7 @@ class PartitionEntries implements EntryColumns {
   first = 0;
   count = 0;
 
-  add(objectId: number, index: PackedIndex, n: number): void {
+  add({ object, commitNumber, index }: CommittedEntries, n: number): void {
     if (this.count === this.baseOffsets.length) this.#grow();
     const to = this.count;
     assert(
@@ -40,7 +42,8 @@ class PartitionEntries implements EntryColumns {
     );
     this.baseOffsets[to] = index.baseOffsets[n]!;
     this.maxTimestamps[to] = index.maxTimestamps[n]!;
-    this.objectIds[to] = objectId;
+    this.objectIds[to] = object.objectId;
+    this.commitNumbers[to] = commitNumber;
     this.offsetSpans[to] = index.offsetSpans[n]!;
     this.positions[to] = index.positions[n]!;
     this.lengths[to] = index.lengths[n]!;
@@ -64,6 +67,7 @@ class PartitionEntries implements EntryColumns {
     this.baseOffsets = move(this.baseOffsets, new Float64Array(capacity));
     this.maxTimestamps = move(this.maxTimestamps, new Float64Array(capacity));
     this.objectIds = move(this.objectIds, new Float64Array(capacity));
+    this.commitNumbers = move(this.commitNumbers, new Float64Array(capacity));
     this.offsetSpans = move(this.offsetSpans, new Uint32Array(capacity));
     this.positions = move(this.positions, new Uint32Array(capacity));
     this.lengths = move(this.lengths, new Uint32Array(capacity));
@@ -129,7 +133,8 @@ export class IndexCache {
   }
 
   /** Adds a committed flush; flushes come in commit order. */
-  add({ object, index }: CommittedEntries): void {
+  add(flush: CommittedEntries): void {
+    const { object, index } = flush;
     const known = this.#object(object);
     for (let n = 0; n < index.count; n += 1) {
       const partitionId = index.partitionIds[n]!;
@@ -138,7 +143,7 @@ export class IndexCache {
         entries = new PartitionEntries();
         this.#partitions.set(partitionId, entries);
       }
-      entries.add(object.objectId, index, n);
+      entries.add(flush, n);
     }
     known.entries += index.count;
     this.#entries += index.count;
@@ -173,6 +178,19 @@ export class IndexCache {
       entryAt(entries, [entries.first, entries.count], offset),
       maxSegments,
     );
+  }
+
+  /** Calls back for each entry from the one that holds `offset` on, with its first offset and its commit's number. */
+  eachCommit(
+    partitionId: number,
+    offset: number,
+    visit: (offset: number, commitNumber: number) => void,
+  ): void {
+    const entries = this.#partitions.get(partitionId);
+    if (entries === undefined) return;
+    const from = entryAt(entries, [entries.first, entries.count], offset);
+    for (let n = from; n < entries.count; n += 1)
+      visit(entries.baseOffsets[n]!, entries.commitNumbers[n]!);
   }
 
   /** Offset of the first entry here whose running maximum timestamp is at least `timestampMs`. */

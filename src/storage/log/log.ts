@@ -107,6 +107,12 @@ export interface OffsetAtTime {
   readonly timestamp: number;
 }
 
+/** Records from `offsets[n]` on came by commit `commits[n]`, up to the next step. Offsets ascend. */
+export interface CommitSteps {
+  readonly offsets: Float64Array;
+  readonly commits: Float64Array;
+}
+
 export interface Log extends Component {
   /**
    * Admits the batches in order of calls, synchronously; resolves when their flush is durable and committed,
@@ -125,6 +131,14 @@ export interface Log extends Component {
   /** Calls back once when congestion ends (at once when there is none). */
   whenRelieved(action: () => void): void;
   read(request: ReadRequest): Promise<ReadResult>;
+  /**
+   * Which commits of the sequencer brought the records of `[offset, endOffset)` (K1): an order over all partitions.
+   * The first step begins at or before `offset`. What was sealed by a release without steps has the number of its
+   * object's newest commit. @throws FloeError as reads do.
+   */
+  commitSteps(partitionId: number, offset: number, endOffset: number): Promise<CommitSteps>;
+  /** Number of the newest commit that is visible here. */
+  readonly lastCommitNumber: number;
   /** From memory; undefined for an unknown partition id. Embedded mode: exact. */
   watermarks(partitionId: number): Watermarks | undefined;
   /** Calls back after the partition's high watermark or last stable offset moved. Returns how to stop that. */

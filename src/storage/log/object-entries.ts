@@ -4,7 +4,7 @@
 import { FloeError } from '../../base/error.ts';
 import { SingleFlight } from '../../base/queue.ts';
 import type { FlushRow, LogMetadata, ObjectEntry } from '../../metadata/log.ts';
-import { entriesOf, openIndex, type PackedIndex } from '../../metadata/packed-index.ts';
+import { entriesOf, openIndex, type PackedIndex, stepsOf } from '../../metadata/packed-index.ts';
 import { generationOf } from '../paths.ts';
 import type { ByteSource, ReadPurpose } from './byte-source.ts';
 import { entryAt, entryEnd, type ObjectRef, type Segment, segmentOf } from './entries.ts';
@@ -172,6 +172,39 @@ export class ObjectEntries {
       if (segments.length > 0) return segments;
     }
     return [];
+  }
+
+  /** Calls back for each step of commits in sealed objects and unsealed flushes that reach into `[offset, endOffset)`. */
+  async eachCommit(
+    partitionId: number,
+    { offset, endOffset }: { readonly offset: number; readonly endOffset: number },
+    visit: (offset: number, commitNumber: number) => void,
+  ): Promise<void> {
+    let from = offset;
+    for (let rows: readonly ObjectEntry[] | undefined; from < endOffset; ) {
+      rows = await this.#options.metadata.entriesFrom(partitionId, from, ROWS_AT_ONCE);
+      for (const row of rows) {
+        if (row.baseOffset >= endOffset) break;
+        const index = await this.index(row, 'table');
+        const [start, end] = stepsOf(index, partitionId);
+        if (start === end) visit(row.baseOffset, row.commitNumber);
+        for (let n = start; n < end; n += 1) {
+          if (index.steps.offsets[n]! >= row.endOffset) break;
+          visit(Math.max(row.baseOffset, index.steps.offsets[n]!), index.steps.commitNumbers[n]!);
+        }
+        from = row.endOffset;
+      }
+      if (rows.length < ROWS_AT_ONCE) break;
+    }
+    if (from >= endOffset) return;
+    for await (const flushes of this.#flushes()) {
+      for (const row of flushes) {
+        const index = openIndex(row.index);
+        const [start, end] = entriesOf(index, partitionId);
+        if (start === end || entryEnd(index, end - 1) <= from) continue;
+        visit(index.baseOffsets[start]!, row.commitNumber);
+      }
+    }
   }
 
   /** Offset of the first entry in flush rows that ends above `fromOffset` and reaches the time. */

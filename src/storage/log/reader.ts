@@ -20,7 +20,7 @@ import { CONTROL_BATCH_BYTES, controlBatch } from './control-batch.ts';
 import { type Cursor, Cursors } from './cursors.ts';
 import { type EntryColumns, entryAt, entryEnd, type Segment } from './entries.ts';
 import { IndexCache } from './index-cache.ts';
-import type { OffsetAtTime } from './log.ts';
+import type { CommitSteps, OffsetAtTime } from './log.ts';
 import { ObjectEntries } from './object-entries.ts';
 import type { readSettings } from './read-settings.ts';
 import type { FlushReply } from './sequencer-port.ts';
@@ -106,10 +106,12 @@ export class LogReader implements ColdReader {
     );
   }
 
-  follow(flush: Pick<FlushReply, 'objectId' | 'objectKey' | 'generation' | 'index'>): void {
-    const { objectId, objectKey: key, generation } = flush;
+  follow(
+    flush: Pick<FlushReply, 'commitNumber' | 'objectId' | 'objectKey' | 'generation' | 'index'>,
+  ): void {
+    const { objectId, objectKey: key, generation, commitNumber } = flush;
     const index = openIndex(flush.index);
-    this.#recent.add({ object: { objectId, key, generation }, index });
+    this.#recent.add({ object: { objectId, key, generation }, commitNumber, index });
     for (const length of index.lengths) this.#followedBytes += length;
   }
 
@@ -300,6 +302,24 @@ export class LogReader implements ColdReader {
       { object, position, bytes, clusterTag },
       { columns, start, end, partitionOf: () => partitionId, deep },
     );
+  }
+
+  async commitSteps(partitionId: number, offset: number, endOffset: number): Promise<CommitSteps> {
+    const offsets: number[] = [];
+    const commits: number[] = [];
+    const visit = (from: number, commit: number) => {
+      if (commits.at(-1) === commit || (offsets.at(-1) ?? -1) >= from || from >= endOffset) return;
+      offsets.push(from);
+      commits.push(commit);
+    };
+    // What memory has begins somewhere; only what lies before it is asked of storage.
+    const recent = this.#recent.firstOffset(partitionId);
+    if (offset < recent) {
+      const end = Math.min(endOffset, recent);
+      await this.#older.eachCommit(partitionId, { offset, endOffset: end }, visit);
+    }
+    this.#recent.eachCommit(partitionId, Math.max(offset, offsets.at(-1) ?? 0), visit);
+    return { offsets: Float64Array.from(offsets), commits: Float64Array.from(commits) };
   }
 
   offsetForTime(

@@ -11,6 +11,7 @@ import {
   isMarker,
   type PackedIndex,
   setMarker,
+  stepsOf,
 } from '../../metadata/packed-index.ts';
 import type { ObjectRef } from './entries.ts';
 import { BLOCK_HEADER_BYTES } from './wal-format.ts';
@@ -94,7 +95,7 @@ export function layoutStream(shares: readonly SourceShare[], blockBytes: number)
     row.endEntry = entries.length;
     before = share;
   }
-  const index = indexOf(entries);
+  const index = indexOf(entries, commitSteps(shares));
   return {
     moves: entries.flatMap(({ moves }) => moves),
     index,
@@ -141,8 +142,45 @@ const newEntry = (share: SourceShare, entry: number, position: number): NewEntry
   maxTimestamp: -1,
 });
 
-function indexOf(entries: readonly NewEntry[]): PackedIndex {
-  const index = allocateIndex(entries.length, entries.filter(({ kind }) => isMarker(kind)).length);
+interface Step {
+  readonly partitionId: number;
+  readonly offset: number;
+  readonly commitNumber: number;
+}
+
+/**
+ * From which offset on which commit (K1), as the sources know. A source without steps (one flush, or an object of an
+ * earlier release) has its share's number throughout.
+ */
+function commitSteps(shares: readonly SourceShare[]): Step[] {
+  const steps: Step[] = [];
+  const add = (step: Step) => {
+    const last = steps.at(-1);
+    if (last?.partitionId === step.partitionId && last.commitNumber === step.commitNumber) return;
+    steps.push(step);
+  };
+  for (const { index, partitionId, fromOffset, toOffset, commitNumber } of shares) {
+    const [start, end] = stepsOf(index, partitionId);
+    if (start === end) add({ partitionId, offset: fromOffset, commitNumber });
+    for (let n = start; n < end; n += 1) {
+      const { offsets, commitNumbers } = index.steps;
+      const next = n + 1 < end ? offsets[n + 1]! : Infinity;
+      if (next <= fromOffset || offsets[n]! >= toOffset) continue;
+      const offset = Math.max(fromOffset, offsets[n]!);
+      add({ partitionId, offset, commitNumber: commitNumbers[n]! });
+    }
+  }
+  return steps;
+}
+
+function indexOf(entries: readonly NewEntry[], steps: readonly Step[]): PackedIndex {
+  const markers = entries.filter(({ kind }) => isMarker(kind)).length;
+  const index = allocateIndex(entries.length, markers, steps.length);
+  for (const [n, step] of steps.entries()) {
+    index.steps.partitionIds[n] = step.partitionId;
+    index.steps.offsets[n] = step.offset;
+    index.steps.commitNumbers[n] = step.commitNumber;
+  }
   for (const [n, { share, entry, kind, position, moves, ...block }] of entries.entries()) {
     index.partitionIds[n] = share.partitionId;
     index.baseOffsets[n] = share.index.baseOffsets[entry]!;

@@ -12,6 +12,7 @@ import type {
   AbortedTransaction,
   AppendItem,
   AppendOutcome,
+  CommitSteps,
   Log,
   OffsetAtTime,
   ReadPartitionResult,
@@ -23,6 +24,8 @@ import type {
 
 interface Partition {
   readonly batches: Uint8Array[];
+  /** First offset and number of each commit. */
+  readonly steps: { readonly offset: number; readonly commit: number }[];
   logStart: number;
   end: number;
   /** Undefined: the end. */
@@ -41,10 +44,30 @@ export class MemoryLog implements Log {
   #partition(partitionId: number): Partition {
     let partition = this.#partitions.get(partitionId);
     if (partition === undefined) {
-      partition = { batches: [], logStart: 0, end: 0, lastStable: undefined, aborted: [] };
+      partition = {
+        batches: [],
+        steps: [],
+        logStart: 0,
+        end: 0,
+        lastStable: undefined,
+        aborted: [],
+      };
       this.#partitions.set(partitionId, partition);
     }
     return partition;
+  }
+
+  /** Each added batch is a commit of its own. */
+  lastCommitNumber = 0;
+
+  async commitSteps(partitionId: number, offset: number, endOffset: number): Promise<CommitSteps> {
+    const { steps } = this.#partition(partitionId);
+    const first = steps.findLastIndex((step) => step.offset <= offset);
+    const found = steps.slice(Math.max(0, first)).filter((step) => step.offset < endOffset);
+    return {
+      offsets: Float64Array.from(found, (step) => step.offset),
+      commits: Float64Array.from(found, (step) => step.commit),
+    };
   }
 
   /** Appends a built batch; its base offset is set. */
@@ -54,6 +77,8 @@ export class MemoryLog implements Log {
     shared.set(batch);
     patchBaseOffset(shared, 0, partition.end);
     partition.batches.push(shared);
+    this.lastCommitNumber += 1;
+    partition.steps.push({ offset: partition.end, commit: this.lastCommitNumber });
     partition.end += lastOffsetDelta(shared) + 1;
     this.tell(partitionId);
   }
