@@ -123,6 +123,8 @@ interface PartitionDraft {
   nextOffset: number;
   maxTimestamp: number;
   open: OpenRanges | undefined;
+  /** `open` is a copy of this draft's own. */
+  opened: boolean;
   readonly producers: Map<number, Sequences>;
 }
 
@@ -137,6 +139,7 @@ function decidePartition(input: PartitionBatches, result: Draft): void {
     nextOffset: tail.nextOffset,
     maxTimestamp: tail.maxTimestamp,
     open: tail.open,
+    opened: false,
     producers: new Map(),
   };
   for (const n of ordinals) {
@@ -213,8 +216,10 @@ function join(input: PartitionBatches, draft: PartitionDraft, result: Draft, n: 
     else result.transactions.set(producerId, joined(input, before, n));
   }
   if (draft.open?.has(producerId) === true) return;
-  // Offsets ascend, so the newest is the last.
-  draft.open = new Map(draft.open).set(producerId, draft.nextOffset);
+  // Offsets ascend, so the newest is the last. One copy for all that a flush begins.
+  const open = draft.opened ? (draft.open as Map<number, number>) : new Map(draft.open);
+  draft.open = open.set(producerId, draft.nextOffset);
+  draft.opened = true;
   result.begun.push({ partitionId, producerId, firstOffset: draft.nextOffset });
 }
 

@@ -147,6 +147,7 @@ export function sequencerSettings(settings: LogSettings, clusterId: string): Seq
   return {
     clusterId,
     fileBytes: settings['log.wal.file.bytes'],
+    fileCommits: settings['log.wal.file.commits'],
     extendBytes: settings['log.wal.extend.bytes'],
     recycleFiles: settings['log.wal.recycle.files'],
     directIo: settings['log.direct.io'],

@@ -17,6 +17,7 @@ import { WalFiles } from './wal-file.ts';
 export interface SequencerSettings {
   readonly clusterId: string;
   readonly fileBytes: number;
+  readonly fileCommits: number;
   readonly extendBytes: number;
   readonly recycleFiles: number;
   readonly directIo: boolean;
@@ -58,6 +59,7 @@ export function startSequencer(options: SequencerHostOptions): SequencerHost {
     slabs,
     clock,
     logger,
+    fileCommits: settings.fileCommits,
     ...local,
     ...(onMarkers === undefined ? {} : { onMarkers }),
   });

@@ -31,6 +31,8 @@ export interface SequencerOptions {
   readonly logger: Logger;
   /** Local WAL; undefined when flushes arrive durable. */
   readonly wal?: WalFiles;
+  /** A file is sealed at so many commits, however few bytes they take. */
+  readonly fileCommits: number;
   readonly space?: DiskSpace;
   readonly sealer?: Sealer;
   /** Told of commits of markers. */
@@ -87,6 +89,7 @@ export class Sequencer implements SequencerPort {
     if (this.#options.wal !== undefined) {
       this.#fileIndex ??= new FileIndex({ objectId, key, generation });
       this.#fileIndex.add(index, commitNumber);
+      if (this.#tooManyCommits) this.#schedule();
     }
     this.#options.onMarkers?.(commit);
   }
@@ -105,10 +108,14 @@ export class Sequencer implements SequencerPort {
   submit(request: FlushRequest): Promise<FlushReply> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ request, batches: columnsOf(request.columns), resolve, reject });
-      if (this.#scheduled) return;
-      this.#scheduled = true;
-      setImmediate(() => this.#drain());
+      this.#schedule();
     });
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => this.#drain());
   }
 
   async retireFiles(keys: readonly string[]): Promise<void> {
@@ -267,7 +274,11 @@ export class Sequencer implements SequencerPort {
   }
 
   #sealWhenFull(): void {
-    if (this.#options.wal?.full === true) this.seal();
+    if (this.#options.wal?.full === true || this.#tooManyCommits) this.seal();
+  }
+
+  get #tooManyCommits(): boolean {
+    return this.#fileIndex !== undefined && this.#fileIndex.commits >= this.#options.fileCommits;
   }
 
   /** Ends the current file; the next flush opens another. */

@@ -37,6 +37,11 @@ export const logSettings = {
     max: 1024 * MIB,
     doc: 'A local write-ahead file is sealed at this size.',
   }),
+  'log.wal.file.commits': int({
+    default: 32_768,
+    min: 2,
+    doc: 'It is sealed at so many commits too: ends of transactions take no bytes of it, but rows and memory until then.',
+  }),
   'log.wal.extend.bytes': long({
     default: 1 * MIB,
     min: 4096,

@@ -75,6 +75,7 @@ export class TestLog {
       settings: {
         clusterId: TEST_CLUSTER,
         fileBytes: options.fileBytes ?? 1024 * 1024,
+        fileCommits: 32_768,
         extendBytes: 64 * 1024,
         recycleFiles: 1,
         directIo: true,

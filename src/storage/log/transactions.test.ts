@@ -383,6 +383,31 @@ test('a batch admitted before the end of its transaction is refused after it (L6
   expect(opened.log.watermarks(p)).toMatchObject({ lastStableOffset: 2, highWatermark: 2 });
 });
 
+test('a file is sealed at so many commits, though ends of transactions take no bytes', async () => {
+  const ports = { clock: systemClock, ids: systemIds };
+  store = await LocalObjectStore.open(join(directory, 'objects'), ports);
+  const before = common.settings['log.wal.file.commits'];
+  Object.assign(common.settings, { 'log.wal.file.commits': 10 });
+  try {
+    await open();
+    const [p] = await createTopic();
+    const producer = await new Producer('a').init();
+    for (let n = 0; n < 25; n += 1) {
+      await producer.send(p!);
+      await producer.end(n % 3 !== 0);
+      const rows = await opened.metadata.log.flushesAfter(0, 100);
+      // A commit more may come in before the file is sealed.
+      expect(rows.length).toBeLessThanOrEqual(11);
+    }
+    const found = await readAll(p!, 1_000_000);
+    expect(found.filter(({ control }) => control).length).toBe(25);
+    await reopen();
+    expect(await readAll(p!, 1_000_000)).toEqual(found);
+  } finally {
+    Object.assign(common.settings, { 'log.wal.file.commits': before });
+  }
+});
+
 test('markers that join an object under its compaction are not lost with it', async () => {
   store = await stores[1][1]();
   await open();
