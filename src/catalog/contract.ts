@@ -3,12 +3,18 @@ import { beforeEach, expect, test } from 'vitest';
 import { seededIds, seededPrng } from '../base/prng.ts';
 import type { FileReader } from '../formats/iceberg/index.ts';
 import { newSnapshotId, prepareAppend, type Schema } from '../formats/iceberg/index.ts';
-import type { Catalog, LoadedTable } from './catalog.ts';
+import type { Catalog, LoadedTable, ProposedTable } from './catalog.ts';
 
 export interface CatalogUnderTest {
   readonly catalog: Catalog;
   /** Reads and writes files of the catalog's warehouse. */
   readonly files: FileReader & { write(uri: string, bytes: Uint8Array): Promise<void> };
+  /** The next change is made and its answer is lost; missing where no answer can get lost. */
+  readonly loseReply?: () => void;
+  /** The next answer to a load is the first that was ever given; missing where that can't be. */
+  readonly staleReply?: () => void;
+  /** Names that this kind of catalog can't take. */
+  readonly badTables: readonly ProposedTable[];
 }
 
 const schema: Schema = {
@@ -37,18 +43,21 @@ async function append(files: CatalogUnderTest['files'], { metadata }: LoadedTabl
 }
 
 export function catalogContract(name: string, make: () => Promise<CatalogUnderTest>): void {
+  let made: CatalogUnderTest;
   let catalog: Catalog;
   let files: CatalogUnderTest['files'];
 
   beforeEach(async () => {
-    ({ catalog, files } = await make());
+    made = await make();
+    ({ catalog, files } = made);
     await catalog.ensureNamespace(['kafka']);
   });
 
   test(`${name}: namespaces are made once, tables need one`, async () => {
-    await catalog.ensureNamespace(['kafka']);
-    await catalog.ensureNamespace(['a', 'b']);
-    expect(await catalog.listTables(['a', 'b'])).toEqual([]);
+    await catalog.ensureNamespace(['kafka'], { owner: 'me' });
+    await catalog.ensureNamespace(['other']);
+    expect(await catalog.listTables(['other'])).toEqual([]);
+    expect(await catalog.listNamespaces([])).toEqual([['kafka'], ['other']]);
     await expect(catalog.createTable(['missing'], { name: 't', schema })).rejects.toMatchObject({
       code: 'not-found',
     });
@@ -70,6 +79,8 @@ export function catalogContract(name: string, make: () => Promise<CatalogUnderTe
     expect(loaded.metadata).toEqual(created.metadata);
     expect(loaded.metadataLocation).toBe(created.metadataLocation);
     expect(await catalog.listTables(['kafka'])).toEqual([orders]);
+    expect(await catalog.tableExists(orders)).toBe(true);
+    expect(await catalog.tableExists({ ...orders, name: 'other' })).toBe(false);
     await expect(catalog.createTable(['kafka'], { name: 'orders', schema })).rejects.toMatchObject({
       code: 'conflict',
     });
@@ -145,4 +156,88 @@ export function catalogContract(name: string, make: () => Promise<CatalogUnderTe
     expect(after.metadata.location).not.toBe(before.metadata.location);
     await expect(catalog.commitTable(orders, prepared)).rejects.toMatchObject({ code: 'conflict' });
   });
+
+  test(`${name}: a listing is whole, however many tables there are`, async () => {
+    const names = Array.from({ length: 120 }, (_, n) => `t${String(n).padStart(3, '0')}`);
+    for (const each of names) await catalog.createTable(['kafka'], { name: each, schema });
+    const listed = await catalog.listTables(['kafka']);
+    expect(listed.map((one) => one.name)).toEqual(names);
+  });
+
+  test(`${name}: columns, specs, tags and properties change as one commit, with the ids asked for`, async () => {
+    const { metadata } = await catalog.createTable(['kafka'], { name: 'orders', schema });
+    const wider = { ...schema, 'schema-id': 1, fields: [...schema.fields, added(3)] };
+    const prepared = await append(files, await catalog.loadTable(orders));
+    const after = await catalog.commitTable(orders, {
+      requirements: [
+        { type: 'assert-table-uuid', uuid: metadata['table-uuid'] },
+        { type: 'assert-current-schema-id', 'current-schema-id': 0 },
+        { type: 'assert-last-assigned-field-id', 'last-assigned-field-id': 2 },
+        ...prepared.requirements.filter((one) => one.type === 'assert-ref-snapshot-id'),
+      ],
+      updates: [
+        { action: 'add-schema', schema: wider, 'last-column-id': 3 },
+        { action: 'set-current-schema', 'schema-id': -1 },
+        { action: 'add-spec', spec: { 'spec-id': 1, fields: [bucketed] } },
+        { action: 'set-default-spec', 'spec-id': -1 },
+        ...prepared.updates,
+        {
+          action: 'set-snapshot-ref',
+          'ref-name': 'floe-watermark',
+          type: 'tag',
+          'snapshot-id': prepared.snapshot['snapshot-id'],
+        },
+        { action: 'set-properties', updates: { 'floe.fields': '{"a":1}' } },
+      ],
+    });
+    const loaded = (await catalog.loadTable(orders)).metadata;
+    expect(loaded).toEqual(after.metadata);
+    expect(loaded['last-column-id']).toBe(3);
+    expect(loaded['default-spec-id']).toBe(1);
+    expect(loaded.refs?.['floe-watermark']).toMatchObject({
+      type: 'tag',
+      'snapshot-id': prepared.snapshot['snapshot-id'],
+    });
+    expect(loaded.properties).toMatchObject({ 'floe.fields': '{"a":1}' });
+  });
+
+  test(`${name}: a commit whose answer is lost is no rejection, and is found again (T5)`, async (context) => {
+    if (made.loseReply === undefined) return context.skip();
+    const table = await catalog.createTable(['kafka'], { name: 'orders', schema });
+    const prepared = await append(files, table);
+    made.loseReply();
+    const outcome = await catalog.commitTable(orders, prepared).then(
+      () => 'applied',
+      (caught: unknown) => (caught as { code: string }).code,
+    );
+    // Some find out by themselves; none may call it a refusal.
+    expect(['applied', 'timeout']).toContain(outcome);
+    const { metadata } = await catalog.loadTable(orders);
+    expect(metadata['current-snapshot-id']).toBe(prepared.snapshot['snapshot-id']);
+    await expect(catalog.commitTable(orders, prepared)).rejects.toMatchObject({ code: 'conflict' });
+    expect((await catalog.loadTable(orders)).metadata.snapshots).toHaveLength(1);
+  });
+
+  test(`${name}: an answer older than the last one is not believed`, async (context) => {
+    if (made.staleReply === undefined) return context.skip();
+    const table = await catalog.createTable(['kafka'], { name: 'orders', schema });
+    await catalog.loadTable(orders);
+    await catalog.commitTable(orders, await append(files, table));
+    made.staleReply();
+    const { metadata } = await catalog.loadTable(orders).catch((caught: unknown) => {
+      expect(caught).toMatchObject({ code: 'unavailable' });
+      return catalog.loadTable(orders);
+    });
+    expect(metadata.snapshots).toHaveLength(1);
+  });
+
+  test(`${name}: what it can't take is said before it is asked to`, () => {
+    catalog.checkTable({ identifier: orders, partitionSources: ['at'] });
+    for (const bad of made.badTables) {
+      expect(() => catalog.checkTable(bad)).toThrow(expect.objectContaining({ code: 'invalid' }));
+    }
+  });
 }
+
+const added = (id: number) => ({ id, name: `c${id}`, required: false, type: 'string' as const });
+const bucketed = { 'source-id': 1, 'field-id': 1000, name: 'id_bucket', transform: 'bucket[4]' };

@@ -25,7 +25,11 @@ function make(wrap: (pointers: CatalogMetadata) => CatalogMetadata = (pointers) 
     logger: silentLogger,
     settings: resolveSettings(catalogSettings, {}),
   });
-  return { store, warehouse, catalog, files: warehouse };
+  const badTables = ['', 'a\u0000b', 'x'.repeat(600)].map((name) => ({
+    identifier: { namespace: ['kafka'], name },
+    partitionSources: [],
+  }));
+  return { store, warehouse, catalog, files: warehouse, badTables };
 }
 
 describe('contract', () => catalogContract('embedded', async () => make()));

@@ -22,6 +22,7 @@ import type {
   CommitTableRequest,
   CreateTableRequest,
   LoadedTable,
+  ProposedTable,
   TableIdentifier,
 } from './catalog.ts';
 import { catalogError, nameTaken, noNamespace } from './errors.ts';
@@ -375,6 +376,12 @@ export class EmbeddedCatalog implements Catalog {
   async renameTable(from: TableIdentifier, to: TableIdentifier): Promise<void> {
     checkName(to.name);
     await this.#pointers.renamePointer(pointerName(from), pointerName(to));
+  }
+
+  /** @throws FloeError `invalid` for a name that no table can have. */
+  checkTable({ identifier }: ProposedTable): void {
+    namespaceKey(identifier.namespace);
+    checkName(identifier.name);
   }
 
   /** Files are deleted after the pointer is gone; a purge cut short leaves files, never a broken table. */

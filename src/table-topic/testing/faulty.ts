@@ -59,6 +59,18 @@ export class FaultyCatalog implements Catalog {
     return this.inner.ensureNamespace(namespace);
   }
 
+  listNamespaces(parent: readonly string[]): Promise<readonly (readonly string[])[]> {
+    return this.inner.listNamespaces(parent);
+  }
+
+  tableExists(identifier: TableIdentifier): Promise<boolean> {
+    return this.inner.tableExists(identifier);
+  }
+
+  checkTable(...args: Parameters<Catalog['checkTable']>): void {
+    this.inner.checkTable(...args);
+  }
+
   listTables(namespace: readonly string[]): Promise<readonly TableIdentifier[]> {
     return this.inner.listTables(namespace);
   }
