@@ -220,7 +220,7 @@ test('prefix and headers are the catalog’s: overrides go before ours, ours bef
   const last = sent.at(-1)!;
   expect(last[0]).toBe(`${served.uri}/v1/pre/namespaces`);
   expect(last[1]).toMatchObject({ 'X-Tenant': 'acme' });
-  expect(sent[0]![0]).toContain('/v1/config?warehouse=anything');
+  expect(sent[1]![0]).toContain('/v1/config?warehouse=anything');
 });
 
 test('an odd name comes back as it was given', async () => {
