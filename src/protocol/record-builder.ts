@@ -90,10 +90,10 @@ export class RecordBatchBuilder {
     return this;
   }
 
-  build(): Buffer {
+  /** May be called again, to see what another compression makes of it. */
+  build(compression = this.#options.compression ?? Compression.NONE): Buffer {
     assert(this.#count > 0, 'a record batch has at least one record');
     const options = this.#options;
-    const compression = options.compression ?? Compression.NONE;
     const records = compress(compression, this.#buffer.subarray(0, this.#length));
     const batch = Buffer.allocUnsafe(BATCH_HEADER_BYTES + records.length);
     batch.set(records, BATCH_HEADER_BYTES);

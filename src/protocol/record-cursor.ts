@@ -217,6 +217,15 @@ export class RecordCursor {
     return true;
   }
 
+  /** Goes back before the first header of the current record: somebody may have read them already. */
+  restartHeaders(): void {
+    // The count lies behind the value; it was checked when the record was opened.
+    this.#zigzag(this.valueStart + Math.max(this.valueLength, 0));
+    this.#headersLeft = this.headerCount;
+    this.headerValueStart = this.#after;
+    this.headerValueLength = 0;
+  }
+
   #zigzag(at: number): number {
     const raw = this.#varint(at);
     return (raw >>> 1) ^ -(raw & 1);

@@ -165,6 +165,11 @@ export class TableBinding {
     });
   }
 
+  /** How far the table of dead letters is. */
+  get deadLetterOffsets(): Offsets {
+    return this.#deadLetterOffsets;
+  }
+
   deadLettersFrom(partition: number): number {
     return this.#deadLetterOffsets.get(partition) ?? 0;
   }

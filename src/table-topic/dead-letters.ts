@@ -12,7 +12,7 @@ import { appendHeaders, appendMicros, type HeaderColumns, headerColumns } from '
 import type { DeadLetterColumn } from './system-columns.ts';
 
 /** Longest error text kept: it explains, it isn't the value. */
-const MAX_ERROR_CHARS = 1_000;
+export const MAX_ERROR_CHARS = 1_000;
 
 export interface DeadLetterContext {
   readonly topic: string;
@@ -20,7 +20,22 @@ export interface DeadLetterContext {
   readonly nowMs: number;
 }
 
-export class DeadLetters {
+/** Where the dead letters of one job are gathered. */
+export interface LetterSink {
+  /** About how many bytes were gathered. */
+  readonly byteSize: number;
+  /** The record the cursor stands at. */
+  add(cursor: RecordCursor, at: LetterCoordinates, fault: Fault): void;
+  /** A batch, or the rest of one, that can't be taken apart: its bytes as the value. */
+  addBatch(batch: Uint8Array, at: LetterCoordinates, fault: Fault): void;
+}
+
+export interface LetterCoordinates {
+  readonly partition: number;
+  readonly offset: number;
+}
+
+export class DeadLetters implements LetterSink {
   readonly columns: TableColumns;
   readonly #context: DeadLetterContext;
   readonly #byName: ReadonlyMap<string, Column>;
@@ -35,27 +50,24 @@ export class DeadLetters {
     this.#headers = headerColumns(this.#find<ListColumn>('headers'));
   }
 
-  /** The record the cursor stands at. */
-  add(
-    cursor: RecordCursor,
-    at: { readonly partition: number; readonly offset: number },
-    fault: Fault,
-  ) {
+  get byteSize(): number {
+    return this.columns.byteSize();
+  }
+
+  add(cursor: RecordCursor, at: LetterCoordinates, fault: Fault): void {
     this.#coordinates(at, fault);
     this.#bytes('key', cursor.bytes, cursor.keyStart, cursor.keyLength);
     this.#bytes('value', cursor.bytes, cursor.valueStart, cursor.valueLength);
     const timestamp = this.#find<Int64Column>('timestamp');
     if (timestamp !== undefined) appendMicros(timestamp, cursor.timestamp);
-    if (this.#headers !== undefined) appendHeaders(this.#headers, cursor);
+    if (this.#headers !== undefined) {
+      cursor.restartHeaders();
+      appendHeaders(this.#headers, cursor);
+    }
     this.columns.endRow();
   }
 
-  /** A batch, or the rest of one, that can't be taken apart: its bytes as the value. */
-  addBatch(
-    batch: Uint8Array,
-    at: { readonly partition: number; readonly offset: number },
-    fault: Fault,
-  ) {
+  addBatch(batch: Uint8Array, at: LetterCoordinates, fault: Fault): void {
     this.#coordinates(at, fault);
     this.#bytes('value', batch, 0, batch.length);
     this.columns.endRow();
@@ -69,7 +81,7 @@ export class DeadLetters {
     return column;
   }
 
-  #coordinates(at: { readonly partition: number; readonly offset: number }, fault: Fault): void {
+  #coordinates(at: LetterCoordinates, fault: Fault): void {
     const { topic, table, nowMs } = this.#context;
     this.#find<BytesColumn>('topic')?.appendText(topic);
     this.#find<Int32Column>('partition')?.append(at.partition);

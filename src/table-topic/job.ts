@@ -4,12 +4,13 @@
 import type { ErrorShape } from '../base/error.ts';
 import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
 import type { DataFile } from '../formats/iceberg/types.ts';
-import type { RangeGap, StagedRange } from '../metadata/tables.ts';
+import type { RangeGap, StagedLetters, StagedRange } from '../metadata/tables.ts';
 import type { FieldMap } from './evolve.ts';
 import type { FileTable } from './files.ts';
 import type { SystemColumn, TopicConfigs } from './settings.ts';
 import type { SchemaText } from './sources/source.ts';
 import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';
+import type { LetterBatch } from './topic-letters.ts';
 
 /** Batches of one partition, in shared memory where possible. */
 export interface JobSlice {
@@ -21,6 +22,8 @@ export interface JobSlice {
   readonly limit: number;
   /** First offset whose dead letters aren't in the dead-letter table yet. */
   readonly deadLettersFrom: number;
+  /** Offsets whose dead letters are kept already, ascending: the range is read again. */
+  readonly knownLetters?: readonly number[];
   readonly runs: readonly {
     readonly baseOffset: number;
     readonly bytes: Uint8Array;
@@ -93,6 +96,8 @@ export interface TableJob {
   readonly maxBatchBytes: number;
   /** Bytes of column buffers at which the job ends early. */
   readonly maxColumnBytes: number;
+  /** Bytes of dead letters at which it does: what one append takes when they go to a topic. */
+  readonly maxLetterBytes: number;
 }
 
 /** What must exist before the job can be run again. */
@@ -114,6 +119,10 @@ export interface JobStaged {
   readonly ranges: readonly StagedRange[];
   readonly data: readonly DataFile[];
   readonly deadLetterFiles: readonly DataFile[];
+  /** Dead letters for a topic, appended with the stage. */
+  readonly letterBatches: readonly LetterBatch[];
+  /** Offsets of the dead letters that are new with this stage. */
+  readonly letters: readonly StagedLetters[];
   readonly rows: number;
   readonly deadLetters: number;
   readonly skipped: number;

@@ -6,12 +6,20 @@ import type { Clock } from '../base/clock.ts';
 import { errorFromShape, FloeError } from '../base/error.ts';
 import type { IdSource } from '../base/prng.ts';
 import { Mutex } from '../base/queue.ts';
-import type { StagedRange, StageOutcome, TablesMetadata } from '../metadata/tables.ts';
-import type { Log, ReadPartitionResult } from '../storage/log/log.ts';
+import type {
+  OpenLetters,
+  StagedRange,
+  StageOutcome,
+  StageRequest,
+  TablesMetadata,
+} from '../metadata/tables.ts';
+import { lastOffsetDelta } from '../protocol/record-batch.ts';
+import type { AppendItem, Log, ReadPartitionResult } from '../storage/log/log.ts';
 import { type TableBinding, trouble } from './binding.ts';
 import type { JobRunner, JobSlice, JobStaged, TableJob } from './job.ts';
 import type { TableSettings, TopicConfigs } from './settings.ts';
 import { formatStagedFiles } from './stage.ts';
+import type { LetterBatch } from './topic-letters.ts';
 
 /** Kafka's OFFSET_OUT_OF_RANGE: retention overtook us between look and read. */
 const OFFSET_OUT_OF_RANGE = 1;
@@ -21,6 +29,12 @@ const MIN_SHARE_BYTES = 64 * 2 ** 10;
 const MAX_ROUNDS = 16;
 /** Arrow bytes at which a job ends: one Parquet row group, a few times compressed. */
 const MAX_COLUMN_BYTES = 96 * 2 ** 20;
+/** Bytes of dead letters at which a job ends, when they go into a table. */
+const MAX_LETTER_BYTES = 64 * 2 ** 20;
+/** Dead letters of one range that are read back at most; a job that would meet more ends before. */
+const MAX_KNOWN_LETTERS = 1_000_000;
+/** Times that a topic of dead letters is looked up anew because it was deleted meanwhile. */
+const MAX_PLACINGS = 3;
 
 export interface LaneDeps {
   readonly log: Log;
@@ -46,6 +60,12 @@ export interface LaneTable {
   /** Next offset to stage; undefined for a partition that isn't set up yet. */
   stagedEnd(partition: number): number | undefined;
   setStagedEnd(partition: number, offset: number): void;
+  /** What is known of earlier dead letters of a partition. */
+  openLetters(partition: number): OpenLetters | undefined;
+  /** A stage was refused: what is known may be old. */
+  reloadLetters(): Promise<void>;
+  /** Partition ids of the topic that dead letters are appended to; it is created when missing. */
+  letterPartitions(): Promise<readonly number[]>;
   /** A stage entered: its bytes wait to be committed. */
   staged(bytes: number, result: JobStaged): void;
   /** File name prefixes of jobs under way: the sweep leaves them alone. */
@@ -112,7 +132,8 @@ export class Lane {
       purpose: 'table',
     });
     try {
-      const slices = read.partitions.flatMap((result, i) => this.#slice(result, starts[i]!));
+      const found = read.partitions.flatMap((result, i) => this.#slice(result, starts[i]!));
+      const slices = await Promise.all(found.map((slice) => this.#withKnownLetters(slice)));
       if (slices.length === 0) return false;
       // Whoever was served first is last next time.
       this.#partitions.push(...this.#partitions.splice(0, 1));
@@ -148,12 +169,31 @@ export class Lane {
         partition: at.partition,
         start: at.staged,
         limit: result.lastStableOffset,
-        deadLettersFrom: this.#table.binding.deadLettersFrom(at.partition),
+        deadLettersFrom: this.#deadLettersFrom(at.partition),
         runs: result.runs.map(({ baseOffset, bytes, patched }) => ({ baseOffset, bytes, patched })),
         aborted: result.abortedTransactions,
         ...(at.from > at.staged ? { lost } : {}),
       },
     ];
+  }
+
+  /** A table of dead letters says itself how far it is; of those in a topic, each one is known. */
+  #deadLettersFrom(partition: number): number {
+    const { binding, config } = this.#table;
+    const inTable = config['table.topic.errors.tolerance'] === 'dlq_table';
+    return inTable ? binding.deadLettersFrom(partition) : 0;
+  }
+
+  /** A range that is read again brings no dead letter twice: those it brought before come along. */
+  async #withKnownLetters(slice: JobSlice): Promise<JobSlice> {
+    const { partition, start: from } = slice;
+    const open = this.#table.openLetters(partition);
+    if (open === undefined || from >= open.end) return slice;
+    const { tables } = this.#deps;
+    const range = { partition, from, to: slice.limit };
+    const known = await tables.letters(this.#table.topicId, range, MAX_KNOWN_LETTERS);
+    if (known.length < MAX_KNOWN_LETTERS) return { ...slice, knownLetters: known };
+    return { ...slice, knownLetters: known, limit: known.at(-1)! + 1 };
   }
 
   async #runUntilStaged(slices: readonly JobSlice[]): Promise<boolean> {
@@ -215,6 +255,7 @@ export class Lane {
       nowMs: this.#deps.clock.now(),
       maxBatchBytes: this.#deps.settings['table.batch.max.bytes'],
       maxColumnBytes: MAX_COLUMN_BYTES,
+      maxLetterBytes: Math.min(this.#deps.log.maxAppendBytes, MAX_LETTER_BYTES),
       ...(table === undefined ? {} : { table }),
       ...(deadLetters === undefined ? {} : { deadLetters }),
     };
@@ -235,7 +276,7 @@ export class Lane {
     assert(job.table !== undefined, 'T10: a stage was written with a committed schema');
     const files = [...result.data, ...result.deadLetterFiles];
     const bytes = files.reduce((sum, file) => sum + file.fileSizeInBytes, 0);
-    const outcome = await this.#deps.tables.stage({
+    const request: StageRequest = {
       stageId: job.jobId,
       topicId: this.#table.topicId,
       epoch: this.#table.epoch,
@@ -252,19 +293,49 @@ export class Lane {
       filePrefixes: prefixes,
       payload: formatStagedFiles({ data: result.data, deadLetters: result.deadLetterFiles }),
       nowMs: this.#deps.clock.now(),
-    });
+      ...(result.letters.length === 0
+        ? {}
+        : { letters: { place: this.#letterPlace(), of: result.letters } }),
+    };
+    const outcome =
+      result.letterBatches.length === 0
+        ? await this.#deps.tables.stage(request)
+        : await this.#stageWithLetters(request, result.letterBatches);
     return this.#entered(outcome, { result, bytes });
   }
 
-  #entered(
+  #letterPlace() {
+    const { config } = this.#table;
+    return config['table.topic.errors.tolerance'] === 'dlq_topic' ? 'topic' : 'table';
+  }
+
+  /** Dead letters and stage in one transaction of the log: both or neither. */
+  async #stageWithLetters(
+    request: StageRequest,
+    batches: readonly LetterBatch[],
+  ): Promise<StageOutcome> {
+    for (let placing = 0; placing < MAX_PLACINGS; placing += 1) {
+      const partitions = await this.#table.letterPartitions();
+      const items = batches.map((batch) => letterItem(batch, partitions));
+      const outcome = await this.#deps.log.appendWithStage(items, request);
+      if (outcome.kind === 'failed') {
+        throw new FloeError('unavailable', `dead letters were not appended: ${outcome.message}`);
+      }
+      if (outcome.kind !== 'unplaced') return outcome;
+    }
+    throw new FloeError('unavailable', 'the topic of dead letters is deleted again and again');
+  }
+
+  async #entered(
     outcome: StageOutcome,
     { result, bytes }: { readonly result: JobStaged; readonly bytes: number },
-  ): boolean {
+  ): Promise<boolean> {
     if (outcome.kind === 'refused') {
       // Somebody else staged, or rewound: go on from where the store says.
       for (const { partition, stagedEnd } of outcome.positions) {
         if (this.#partitions.includes(partition)) this.#table.setStagedEnd(partition, stagedEnd);
       }
+      await this.#table.reloadLetters();
       return false;
     }
     for (const { partition, end } of result.ranges) this.#table.setStagedEnd(partition, end);
@@ -280,6 +351,21 @@ export class Lane {
     );
     if (offsets > 0) this.#recordBytes = Math.max(1, bytes / offsets);
   }
+}
+
+function letterItem(batch: LetterBatch, partitions: readonly number[]): AppendItem {
+  const { bytes, recordCount, maxTimestamp } = batch;
+  return {
+    partitionId: partitions[batch.partition % partitions.length]!,
+    bytes,
+    recordCount,
+    lastOffsetDelta: lastOffsetDelta(bytes),
+    producerId: -1,
+    producerEpoch: -1,
+    baseSequence: -1,
+    maxTimestamp,
+    logAppendTimeMs: -1,
+  };
 }
 
 /** Where a job's files will be: names start with the job's id. */

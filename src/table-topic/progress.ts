@@ -6,7 +6,7 @@ import { type FloeError, isFloeError } from '../base/error.ts';
 import type { IdSource } from '../base/prng.ts';
 import type { Catalog, TableIdentifier } from '../catalog/catalog.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
-import type { TableRecord, TablesMetadata } from '../metadata/tables.ts';
+import type { OpenLetters, TableRecord, TablesMetadata } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
 import type { Log } from '../storage/log/log.ts';
 import { trouble } from './binding.ts';
@@ -28,6 +28,7 @@ export class TableProgress {
   readonly #topic: Topic;
   readonly #stagedEnds = new Map<number, number>();
   readonly #committedEnds = new Map<number, number>();
+  #letters: ReadonlyMap<number, OpenLetters> = new Map();
   /** Of stages that wait to be committed. */
   stagedBytes = 0;
 
@@ -54,6 +55,16 @@ export class TableProgress {
   committed(offsets: Offsets, bytes: number): void {
     for (const [partition, offset] of offsets) this.#committedEnds.set(partition, offset);
     this.stagedBytes -= bytes;
+  }
+
+  /** Dead letters that are kept already of a partition's ranges, as of the last look. */
+  openLetters(partition: number): OpenLetters | undefined {
+    return this.#letters.get(partition);
+  }
+
+  async loadLetters(): Promise<void> {
+    const letters = await this.#deps.tables.openLetters(this.#topic.topicId);
+    this.#letters = new Map(letters.map((one) => [one.partition, one]));
   }
 
   /** Last stable offsets as of now. */
@@ -132,10 +143,15 @@ export class TableProgress {
     }
     const stages = await tables.stages(topicId, STAGES_PER_COMMIT);
     this.stagedBytes = stages.reduce((sum, stage) => sum + stage.bytes, 0);
+    await this.loadLetters();
   }
 
   /** T8, T4: what is staged doesn't fit the table; it is read again from where the table is. */
-  async rewindTo(metadata: TableMetadata, epoch: number): Promise<TableRecord> {
+  async rewindTo(
+    metadata: TableMetadata,
+    epoch: number,
+    lettersCommitted: Offsets,
+  ): Promise<TableRecord> {
     const { tables, clock } = this.#deps;
     const { topicId } = this.#topic;
     const offsets = this.#ownOffsets(metadata);
@@ -143,7 +159,8 @@ export class TableProgress {
       partition,
       offset: offsets?.get(partition) ?? committedEnd,
     }));
-    const record = await tables.rewind(topicId, epoch, { positions, nowMs: clock.now() });
+    const request = { positions, nowMs: clock.now(), lettersCommitted };
+    const record = await tables.rewind(topicId, epoch, request);
     await this.#load();
     return record;
   }

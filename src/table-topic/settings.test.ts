@@ -68,12 +68,12 @@ test('unknown, unserved and wrong configs are refused with the reason', () => {
   expect(() => parseTopicConfig('table.topic.nonsense', '1')).toThrow(/unknown topic config/);
   expect(() => parseTopicConfig('table.topic.upsert.enable', 'true')).toThrow(/append-only/);
   expect(parseTopicConfig('table.topic.upsert.enable', 'false').value).toBe('false');
-  expect(() => parseTopicConfig('table.topic.errors.tolerance', 'dlq_topic')).toThrow(
-    /dlq_topic is not served yet: use dlq_table, skip or none/,
-  );
+  expect(parseTopicConfig('table.topic.errors.tolerance', 'dlq_topic').value).toBe('dlq_topic');
+  expect(() => parseTopicConfig('table.topic.errors.tolerance', 'all')).toThrow(/dlq_table/);
+  expect(() => parseTopicConfig('table.topic.errors.dlq.topic', 'a b')).toThrow(/a topic name/);
   expect(() => parseTopicConfig('table.topic.commit.interval.ms', '5')).toThrow(/100…900000/);
   expect(() => parseTopicConfig('automq.table.topic.errors.tolerance', 'all')).toThrow(
-    /set table.topic.errors.tolerance to dlq_table, skip or none/,
+    /set table.topic.errors.tolerance to dlq_table, dlq_topic, skip or none/,
   );
   expect(() => parseTopicConfig('table.topic.properties.floe.watermark', 'x')).toThrow(/own/);
   for (const reason of Object.values(unservedConfigs)) expect(reason.length).toBeGreaterThan(15);

@@ -2,10 +2,12 @@
 // is staged before it. New records arm the clock; enough of them start jobs before it rings.
 // Not for: states (coordinator.ts), what a job does (lane.ts), commits (commit-rounds.ts).
 import type { Metrics } from '../base/metrics.ts';
+import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { Lane, type LaneDeps } from './lane.ts';
+import { letterPartitions } from './letter-topics.ts';
 import type { TableProgress } from './progress.ts';
-import { resolveTopicConfigs } from './settings.ts';
+import { letterTopicName, resolveTopicConfigs } from './settings.ts';
 import type { Signal } from './signal.ts';
 import { countStaged } from './table-metrics.ts';
 import type { TableSession } from './table-session.ts';
@@ -20,6 +22,7 @@ export interface StagingDeps extends LaneDeps {
   readonly lanes: number;
   /** File name prefixes of jobs under way in this process. */
   readonly jobsUnderWay: Set<string>;
+  readonly directory: TopicDirectory;
 }
 
 export interface StagingTable {
@@ -58,13 +61,14 @@ export class TableStaging {
     const { topic, session, progress } = this.#table;
     const { partitions, topicId, name, version } = topic;
     const count = Math.min(this.#deps.lanes, partitions.length);
+    const config = resolveTopicConfigs(topic.config);
     const table = {
       topicId,
       topicName: name,
       epoch: session.epoch,
       configEpoch: version,
       binding: session.binding!,
-      config: resolveTopicConfigs(topic.config),
+      config,
       generation: () => session.record!.generation,
       partitionId: (partition: number) => partitions[partition]!,
       stagedEnd: (partition: number) => progress.stagedEnd(partition),
@@ -73,6 +77,9 @@ export class TableStaging {
         progress.stagedBytes += bytes;
         countStaged(this.#deps.metrics, result);
       },
+      openLetters: (partition: number) => progress.openLetters(partition),
+      reloadLetters: () => progress.loadLetters(),
+      letterPartitions: () => letterPartitions(this.#deps, letterTopicName(name, config)),
       jobsUnderWay: this.#deps.jobsUnderWay,
     };
     this.#firstLane = new Lane(this.#deps, table, [...partitions.keys()]);

@@ -79,7 +79,7 @@ export const DEAD_LETTER_TABLE: ProposedStruct = {
  * What stage of a record's way failed, and why, in words that programs may match. `no_row`: nothing failed, a record of
  * this kind is no row of the table (a tombstone after Debezium's delete, a heartbeat); it is counted as skipped.
  */
-export type DeadLetterStage = 'batch' | 'key' | 'value';
+export type DeadLetterStage = 'batch' | 'key' | 'value' | 'writer';
 export type DeadLetterReason =
   | 'no_row'
   | 'null_value'
@@ -89,4 +89,5 @@ export type DeadLetterReason =
   | 'undecodable'
   | 'not_json'
   | 'incompatible_type'
-  | 'unreadable_batch';
+  | 'unreadable_batch'
+  | 'unwritable';

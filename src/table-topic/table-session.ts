@@ -103,7 +103,9 @@ export class TableSession {
   async rewindToTable(): Promise<void> {
     const binding = this.#binding!;
     await binding.reload();
-    this.#record = await this.#progress.rewindTo(binding.table!.metadata, this.epoch);
+    const { metadata } = binding.table!;
+    const letters = binding.deadLetterOffsets;
+    this.#record = await this.#progress.rewindTo(metadata, this.epoch, letters);
   }
 
   /** For people who look at the metadata; the truth is the coordinator's. */

@@ -6,7 +6,7 @@ import { FloeError } from '../base/error.ts';
 import type { Component } from '../base/lifecycle.ts';
 import type { TableIdentifier } from '../catalog/catalog.ts';
 import type { TableCounters } from '../metadata/tables.ts';
-import type { TopicChange, TopicDirectory } from '../metadata/topic-directory.ts';
+import type { TopicChange } from '../metadata/topic-directory.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { type CoordinatorDeps, TableCoordinator } from './coordinator.ts';
 import type { RecoveryPolicy } from './positions.ts';
@@ -32,9 +32,7 @@ export interface TableStatus {
   readonly counters: TableCounters;
 }
 
-export interface TableTopicsOptions extends CoordinatorDeps {
-  readonly directory: TopicDirectory;
-}
+export type TableTopicsOptions = CoordinatorDeps;
 
 interface Entry {
   topic: Topic;

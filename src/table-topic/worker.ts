@@ -7,10 +7,10 @@ import { errorToShape } from '../base/error.ts';
 import { partitionRows } from '../formats/arrow/partition.ts';
 import type { TableColumns } from '../formats/arrow/table-columns.ts';
 import type { DataFile } from '../formats/iceberg/types.ts';
-import type { StagedRange } from '../metadata/tables.ts';
+import type { StagedLetters, StagedRange } from '../metadata/tables.ts';
 import { RecordCursor } from '../protocol/record-cursor.ts';
 import { walkSlice } from './batches.ts';
-import { DeadLetters } from './dead-letters.ts';
+import { DeadLetters, type LetterSink } from './dead-letters.ts';
 import { FileBuilder, type FileWriter } from './files.ts';
 import type {
   JobHalted,
@@ -24,6 +24,7 @@ import type {
 } from './job.ts';
 import { collectNeeds } from './needs.ts';
 import { RowBuilder } from './rows.ts';
+import { isLetter, TopicLetters } from './topic-letters.ts';
 
 /** Tables whose decoders and buffers a worker keeps; the least recently used goes. */
 const KEPT_TABLES = 4;
@@ -109,6 +110,14 @@ const nothingButDeadLetterTable: JobNeeds = {
   deadLetterTable: true,
 };
 
+const NONE: ReadonlySet<number> = new Set();
+
+/** Where a record stood. */
+interface Place {
+  readonly slice: number;
+  readonly offset: number;
+}
+
 interface SliceOutcome {
   readonly slice: JobSlice;
   range: StagedRange;
@@ -121,15 +130,18 @@ class Pass {
   readonly #job: TableJob;
   readonly #rows: RowBuilder;
   readonly #letters: DeadLetters | undefined;
+  readonly #records: TopicLetters | undefined;
   readonly #tracksOffsets: boolean;
   readonly #outcomes: SliceOutcome[] = [];
   /** Offset of each row, where the job may be cut between rows (partitioned tables). */
   #rowOffsets = new Float64Array(1_024);
-  /** Slice and offset of each dead letter. */
-  readonly #letterAt: { readonly slice: number; readonly offset: number }[] = [];
-  #faults: { readonly slice: number; readonly offset: number }[] = [];
+  /** Of each dead letter. */
+  readonly #letterAt: Place[] = [];
+  #faults: Place[] = [];
   /** Records that are no rows by their kind: passed over under every policy, and counted. */
-  #noRows: { readonly slice: number; readonly offset: number }[] = [];
+  #noRows: Place[] = [];
+  /** Of the slice that is walked. */
+  #knownLetters: ReadonlySet<number> = NONE;
   #full = false;
   #measuredRows = 0;
   halted: JobHalted | undefined;
@@ -138,17 +150,25 @@ class Pass {
     this.#job = job;
     this.#rows = rows;
     this.#tracksOffsets = (job.table?.spec.fields.length ?? 0) > 0;
-    if (job.deadLetters !== undefined) {
-      this.#letters = new DeadLetters(job.deadLetters.schema, {
-        topic: job.topic,
-        table: job.table?.name ?? '',
-        nowMs: job.nowMs,
-      });
+    const context = { topic: job.topic, table: job.table?.name ?? '', nowMs: job.nowMs };
+    if (this.keepsDeadLetters && job.deadLetters !== undefined) {
+      this.#letters = new DeadLetters(job.deadLetters.schema, context);
+    }
+    if (this.#tolerance === 'dlq_topic') {
+      this.#records = new TopicLetters(context, job.maxLetterBytes);
     }
   }
 
+  get #tolerance() {
+    return this.#job.config['table.topic.errors.tolerance'];
+  }
+
+  get #sink(): LetterSink | undefined {
+    return this.#letters ?? this.#records;
+  }
+
   get keepsDeadLetters(): boolean {
-    return this.#job.config['table.topic.errors.tolerance'] === 'dlq_table';
+    return this.#tolerance === 'dlq_table';
   }
 
   /** Dead letters that belong into a dead-letter table, by now. */
@@ -160,6 +180,7 @@ class Pass {
     for (const [index, slice] of this.#job.slices.entries()) {
       if (this.#full || this.halted !== undefined) return;
       const firstRow = this.#rows.columns.rowCount;
+      this.#knownLetters = slice.knownLetters === undefined ? NONE : new Set(slice.knownLetters);
       const { end, gaps } = walkSlice(slice, cursor, {
         maxBatchBytes: this.#job.maxBatchBytes,
         visitor: this.#visitor(slice, index),
@@ -187,46 +208,57 @@ class Pass {
         }
         // The job will come again: only what else it needs matters now.
         if (rows.hasNeeds) return true;
-        return this.#fault(index, offset, (letters) =>
-          letters.add(cursor, { partition: slice.partition, offset }, fault),
-        );
+        // A dead letter that is no row here either stays where it is: sent on, it would go round for ever.
+        const stays = this.#records !== undefined && isLetter(cursor);
+        return this.#fault(index, offset, (letters) => {
+          if (!stays) letters.add(cursor, { partition: slice.partition, offset }, fault);
+          return !stays;
+        });
       },
       batchDone: () => {
         const { columns } = rows;
         if (columns.rowCount - this.#measuredRows >= MEASURE_ROWS) {
           this.#measuredRows = columns.rowCount;
-          this.#full = columns.byteSize() >= this.#job.maxColumnBytes;
+          this.#full ||= columns.byteSize() >= this.#job.maxColumnBytes;
         }
         return !this.#full;
       },
       unreadable: (batch: Uint8Array, first: number, _last: number, error: string) => {
         rows.columns.rollback();
         fault.set('batch', 'unreadable_batch', error);
-        return this.#fault(index, first, (letters) =>
-          letters.addBatch(batch, { partition: slice.partition, offset: first }, fault),
-        );
+        return this.#fault(index, first, (letters) => {
+          letters.addBatch(batch, { partition: slice.partition, offset: first }, fault);
+          return true;
+        });
       },
     };
   }
 
-  /** False: the job ends before this record. */
-  #fault(slice: number, offset: number, keep: (letters: DeadLetters) => void): boolean {
+  /** False: the job ends before this record. `keep` says whether it kept it. */
+  #fault(slice: number, offset: number, keep: (letters: LetterSink) => boolean): boolean {
     const { fault } = this.#rows;
     if (fault.reason === 'no_row') {
       this.#noRows.push({ slice, offset });
       return true;
     }
     const { partition, deadLettersFrom } = this.#job.slices[slice]!;
-    if (this.#job.config['table.topic.errors.tolerance'] === 'none') {
+    if (this.#tolerance === 'none') {
       const { stage, reason, error } = fault;
       this.halted = { kind: 'halted', partition, offset, stage, reason, error };
       return false;
     }
-    this.#faults.push({ slice, offset });
-    if (this.#letters !== undefined && this.keepsDeadLetters && offset >= deadLettersFrom) {
-      keep(this.#letters);
-      this.#letterAt.push({ slice, offset });
+    const sink = this.#sink;
+    const known = offset < deadLettersFrom || this.#knownLetters.has(offset);
+    if (sink !== undefined && !known) {
+      // What one stage takes along is bounded: the rest comes with the next.
+      if (sink.byteSize >= this.#job.maxLetterBytes / 2) {
+        this.#full = true;
+        return false;
+      }
+      if (keep(sink)) this.#letterAt.push({ slice, offset });
+      else this.#noRows.push({ slice, offset });
     }
+    this.#faults.push({ slice, offset });
     return true;
   }
 
@@ -252,8 +284,7 @@ class Pass {
       gaps: gaps.map((gap) => ({ ...gap, to: Math.min(gap.to, end) })),
     };
     this.#outcomes.length = index + 1;
-    const before = (at: { readonly slice: number; readonly offset: number }) =>
-      at.slice < index || (at.slice === index && at.offset < end);
+    const before = (at: Place) => at.slice < index || (at.slice === index && at.offset < end);
     this.#faults = this.#faults.filter(before);
     this.#noRows = this.#noRows.filter(before);
     const { columns } = this.#rows;
@@ -261,13 +292,18 @@ class Pass {
     columns.rollback();
   }
 
+  /** The dead letters that are left after a cut, by their place in the sink. */
+  #keptLetters(): number[] {
+    const kept = new Set(this.#faults.map((at) => `${at.slice}:${at.offset}`));
+    return this.#letterAt.flatMap((at, place) =>
+      kept.has(`${at.slice}:${at.offset}`) ? [place] : [],
+    );
+  }
+
   /** What goes into the dead-letter table; undefined when nothing does. */
   deadLetterColumns(): TableColumns | undefined {
     if (this.#letters === undefined) return undefined;
-    const kept = new Set(this.#faults.map((at) => `${at.slice}:${at.offset}`));
-    const rows = this.#letterAt.flatMap((at, row) =>
-      kept.has(`${at.slice}:${at.offset}`) ? [row] : [],
-    );
+    const rows = this.#keptLetters();
     if (rows.length === 0) return undefined;
     const { columns } = this.#letters;
     columns.align();
@@ -275,13 +311,28 @@ class Pass {
   }
 
   result(): Omit<JobStaged, 'data' | 'deadLetterFiles'> {
-    const skips = this.#job.config['table.topic.errors.tolerance'] === 'skip';
+    const skips = this.#tolerance === 'skip';
+    const kept = this.#keptLetters();
     return {
       kind: 'staged',
       ranges: this.#outcomes.map((one) => one.range).filter((range) => range.end > range.start),
+      letterBatches: this.#records?.take(kept) ?? [],
+      letters: this.#lettersOf(kept),
       rows: this.#rows.columns.rowCount,
-      deadLetters: skips ? 0 : this.#faults.length,
+      deadLetters: skips ? 0 : kept.length,
       skipped: (skips ? this.#faults.length : 0) + this.#noRows.length,
     };
+  }
+
+  #lettersOf(kept: readonly number[]): StagedLetters[] {
+    const byPartition = new Map<number, number[]>();
+    for (const place of kept) {
+      const { slice, offset } = this.#letterAt[place]!;
+      const { partition } = this.#job.slices[slice]!;
+      const offsets = byPartition.get(partition);
+      if (offsets === undefined) byPartition.set(partition, [offset]);
+      else offsets.push(offset);
+    }
+    return [...byPartition].map(([partition, offsets]) => ({ partition, offsets }));
   }
 }

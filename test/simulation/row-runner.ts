@@ -60,7 +60,8 @@ export class RowRunner implements JobRunner {
 
   async #file(job: TableJob, rows: readonly RowRun[]) {
     const recordCount = rows.reduce((sum, { first, last }) => sum + last - first + 1, 0);
-    const staged = { kind: 'staged' as const, rows: recordCount, deadLetters: 0, skipped: 0 };
+    const counts = { rows: recordCount, deadLetters: 0, skipped: 0 };
+    const staged = { kind: 'staged' as const, ...counts, letters: [], letterBatches: [] };
     if (recordCount === 0) return { ...staged, data: [], deadLetterFiles: [] };
     const { dataFolder, spec } = job.table!;
     const filePath = `${dataFolder}/${job.jobId}-0.parquet`;

@@ -16,6 +16,7 @@ import * as naming from './naming.ts';
 import type { Refusals, Theme } from './theme.ts';
 import * as upsert from './upsert.ts';
 
+export { letterTopicName } from './errors.ts';
 export { PROPERTY_PREFIX, SYSTEM_COLUMNS, type SystemColumn } from './layout.ts';
 export { type Backfill, isEnabled } from './lifecycle.ts';
 export { tableIdentifier } from './naming.ts';

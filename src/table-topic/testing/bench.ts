@@ -99,6 +99,7 @@ export class Bench {
     this.clock = options.clock ?? systemClock;
     this.store = options.store ?? new MemoryObjectStore(this.clock, 'floe');
     this.metadata = metadata;
+    this.log.stages = metadata.tables;
     this.directory = directory;
     this.warehouse = new Warehouse(this.store);
     const catalog = new EmbeddedCatalog({
