@@ -18,7 +18,6 @@ import {
   fileTable,
   findTable,
   loadSame,
-  respec,
   type TableOwner,
 } from './catalog-table.ts';
 import type { TypeConflict } from './evolve.ts';
@@ -29,6 +28,7 @@ import { SYSTEM_COLUMNS } from './settings.ts';
 import type { Side } from './sources/source.ts';
 import { TopicSources } from './sources/topic-sources.ts';
 import { DEAD_LETTER_TABLE, systemFields, systemPath, wholeValue } from './system-columns.ts';
+import { conformTable, type WantedLayout } from './table-layout.ts';
 import { type Offsets, readBack } from './watermark.ts';
 
 export interface BindingDeps {
@@ -106,7 +106,7 @@ export class TableBinding {
       await this.#findDeadLetters();
       if (this.#table === undefined) return false;
       await this.#evolve(this.#standingColumns(), false);
-      await this.#respec();
+      await this.#conform();
       return true;
     });
   }
@@ -312,8 +312,7 @@ export class TableBinding {
         identifier,
         owner,
         proposed,
-        partitionBy: config['table.topic.partition.by'],
-        properties: config.properties,
+        layout: wantedLayout(config),
       });
     } catch (caught) {
       if (isFloeError(caught, 'conflict')) this.#table = await this.#find();
@@ -392,14 +391,11 @@ export class TableBinding {
     return { kind: 'bound', text, bindings };
   }
 
-  async #respec(): Promise<void> {
+  async #conform(): Promise<void> {
     const { catalog } = this.#deps;
     try {
-      this.#table = await respec(
-        catalog,
-        this.#table!,
-        this.#options.config['table.topic.partition.by'],
-      );
+      const wanted = wantedLayout(this.#options.config);
+      this.#table = await conformTable(catalog, this.#table!, wanted);
     } catch (caught) {
       if (isFloeError(caught, 'invalid')) throw trouble(caught.message, caught);
       throw caught;
@@ -439,8 +435,7 @@ export class TableBinding {
         identifier,
         owner,
         proposed,
-        partitionBy: [],
-        properties: {},
+        layout: DEAD_LETTER_LAYOUT,
       });
     }
   }
@@ -466,3 +461,18 @@ export class TableBinding {
 
 const tableText = ({ namespace, name }: TableIdentifier) =>
   `table ${[...namespace, name].join('.')}`;
+
+const wantedLayout = (config: BindingOptions['config']): WantedLayout => ({
+  partitionBy: config['table.topic.partition.by'],
+  sortBy: config['table.topic.sort.by'],
+  formatVersion: config['table.topic.format.version'],
+  properties: config.properties,
+});
+
+/** Whatever the table is like: engines that read no v3 shall read what went wrong. */
+const DEAD_LETTER_LAYOUT: WantedLayout = {
+  partitionBy: [],
+  sortBy: [],
+  formatVersion: 2,
+  properties: {},
+};

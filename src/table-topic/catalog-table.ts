@@ -14,10 +14,10 @@ import { currentSchema, indexSchema } from '../formats/iceberg/index.ts';
 import { parseIcebergJson } from '../formats/iceberg/json.ts';
 import type { Schema, SortOrder, TableMetadata } from '../formats/iceberg/types.ts';
 import { fileLayout } from '../formats/parquet/layout.ts';
-import type { PartitionExpression } from './column-list.ts';
 import { type Evolution, evolve, type FieldMap } from './evolve.ts';
 import type { FileTable } from './files.ts';
-import { buildPartitionFields, sameSpec } from './partition-spec.ts';
+import { buildPartitionFields, buildSortFields } from './partition-spec.ts';
+import { initialProperties, TABLE_PROPERTIES, type WantedLayout } from './table-layout.ts';
 import { TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY } from './watermark.ts';
 
 /** The table property that holds the field map. */
@@ -64,24 +64,8 @@ export interface NewTable {
   readonly identifier: TableIdentifier;
   readonly owner: TableOwner;
   readonly proposed: ProposedStruct;
-  readonly partitionBy: readonly PartitionExpression[];
-  readonly properties: Readonly<Record<string, string>>;
+  readonly layout: WantedLayout;
 }
-
-/**
- * Properties that every table of ours starts with. Isolation `snapshot`: with the default, `serializable`, the
- * UPDATEs of other engines would lose against each of our appends. Old metadata files go: a commit per interval
- * would leave 8,640 of them a day.
- */
-const TABLE_PROPERTIES: Readonly<Record<string, string>> = {
-  'write.delete.isolation-level': 'snapshot',
-  'write.update.isolation-level': 'snapshot',
-  'write.merge.isolation-level': 'snapshot',
-  'write.metadata.delete-after-commit.enabled': 'true',
-  'write.metadata.previous-versions-max': '100',
-  'commit.retry.num-retries': '20',
-  'write.parquet.compression-codec': 'zstd',
-};
 
 /**
  * Creates the table, then writes the field map with the ids that the catalog gave.
@@ -97,16 +81,18 @@ export async function createTable(catalog: Catalog, request: NewTable): Promise<
     newColumns: true,
     mayRename: false,
   });
-  const fields = buildPartitionFields(request.partitionBy, draft.schema);
-  const { identifier, owner } = request;
+  const { identifier, owner, layout } = request;
+  const fields = buildPartitionFields(layout.partitionBy, draft.schema);
+  const sortFields = buildSortFields(layout.sortBy, draft.schema);
   await catalog.ensureNamespace(identifier.namespace);
   const created = await catalog.createTable(identifier.namespace, {
     name: identifier.name,
     schema: draft.schema,
     partitionSpec: { 'spec-id': 0, fields },
+    ...(sortFields.length === 0 ? {} : { writeOrder: { 'order-id': 1, fields: sortFields } }),
     properties: {
-      ...TABLE_PROPERTIES,
-      ...request.properties,
+      ...initialProperties(layout.properties),
+      'format-version': String(layout.formatVersion),
       [TOPIC_ID_PROPERTY]: owner.topicId,
       [TOPIC_NAME_PROPERTY]: owner.topicName,
       [FIELDS_PROPERTY]: formatFieldMap(draft.fields),
@@ -227,40 +213,6 @@ function schemaUpdates(evolution: Evolution, before: Schema): TableUpdate[] {
     { action: 'set-current-schema', 'schema-id': -1 },
     map,
   ];
-}
-
-/** Gives the table the partition fields that the config asks for; files already written keep their spec. */
-export async function respec(
-  catalog: Catalog,
-  table: LoadedTable,
-  expressions: readonly PartitionExpression[],
-): Promise<LoadedTable> {
-  const { metadata, identifier } = table;
-  const specs = metadata['partition-specs'];
-  const fields = buildPartitionFields(expressions, currentSchema(metadata), {
-    specs,
-    lastPartitionId: metadata['last-partition-id'],
-  });
-  const present = specs.find((spec) => spec['spec-id'] === metadata['default-spec-id'])!;
-  if (sameSpec(present, fields)) return table;
-  const known = specs.find((spec) => sameSpec(spec, fields));
-  const specId = known?.['spec-id'] ?? Math.max(...specs.map((spec) => spec['spec-id'])) + 1;
-  const updates: TableUpdate[] = [];
-  if (known === undefined) {
-    updates.push({ action: 'add-spec', spec: { 'spec-id': specId, fields } });
-  }
-  updates.push({ action: 'set-default-spec', 'spec-id': known === undefined ? -1 : specId });
-  return catalog.commitTable(identifier, {
-    requirements: [
-      { type: 'assert-table-uuid', uuid: metadata['table-uuid'] },
-      { type: 'assert-default-spec-id', 'default-spec-id': metadata['default-spec-id'] },
-      {
-        type: 'assert-last-assigned-partition-id',
-        'last-assigned-partition-id': metadata['last-partition-id'],
-      },
-    ],
-    updates,
-  });
 }
 
 /** How files of the table are written now: its current schema, spec and sort order, and what its properties ask. */

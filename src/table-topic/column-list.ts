@@ -1,5 +1,6 @@
-// The list syntax of table topic configs: `[a, b.c, \`odd name\`]`, and partition expressions over such columns:
-// `[hour(_kafka_timestamp), bucket(id, 16), truncate(name, 4), country]`. Text to plain data and back.
+// The list syntax of table topic configs: `[a, b.c, \`odd name\`]`, partition expressions over such columns:
+// `[hour(_kafka_timestamp), bucket(id, 16), truncate(name, 4), country]`, and sort expressions, the same followed by
+// `asc|desc` and `nulls first|last`. Text to plain data and back.
 // Not for: whether a column exists or a transform fits its type (validate.ts, once a schema is known).
 import { FloeError } from '../base/error.ts';
 
@@ -23,6 +24,12 @@ export interface PartitionExpression {
   readonly transform: TransformName;
   readonly column: ColumnPath;
   readonly parameter?: number;
+}
+
+/** One sort field as configured. */
+export interface SortExpression extends PartitionExpression {
+  readonly direction: 'asc' | 'desc';
+  readonly nulls: 'first' | 'last';
 }
 
 /** Items a list may hold; a longer one is a mistake, not a table. */
@@ -49,6 +56,15 @@ class Reader {
     if (!this.#text.startsWith(symbol, this.#at)) return false;
     this.#at += symbol.length;
     return true;
+  }
+
+  /** Consumes one of `words`, whatever its letters' case, when it comes next. */
+  takeWord<T extends string>(...words: readonly T[]): T | undefined {
+    this.#skip();
+    const next = /^[A-Za-z]+(?![^\s`,.()[\]])/.exec(this.#text.slice(this.#at))?.[0];
+    const found = words.find((word) => word === next?.toLowerCase());
+    if (found !== undefined) this.#at += found.length;
+    return found;
   }
 
   expect(symbol: string): void {
@@ -110,6 +126,24 @@ export function parsePartitionBy(text: string): readonly PartitionExpression[] {
   return readList(text, readExpression);
 }
 
+/**
+ * `[ts desc nulls last, bucket(id, 16), country]` → expressions. Without a word ascending with nulls first, descending
+ * with nulls last, as engines have it. @throws FloeError `invalid`.
+ */
+export function parseSortBy(text: string): readonly SortExpression[] {
+  return readList(text, (reader) => {
+    const expression = readExpression(reader);
+    const direction = reader.takeWord('asc', 'desc') ?? 'asc';
+    let nulls: SortExpression['nulls'] = direction === 'asc' ? 'first' : 'last';
+    if (reader.takeWord('nulls') !== undefined) {
+      const word = reader.takeWord('first', 'last');
+      if (word === undefined) throw reader.wrong('first or last');
+      nulls = word;
+    }
+    return { ...expression, direction, nulls };
+  });
+}
+
 function readExpression(reader: Reader): PartitionExpression {
   const first = reader.path();
   if (!reader.take('(')) return { transform: 'identity', column: first };
@@ -152,16 +186,28 @@ export function formatPath(path: ColumnPath): string {
 }
 
 export function formatColumns(columns: readonly ColumnPath[]): string {
-  return columns.length === 0 ? '' : `[${columns.map(formatPath).join(', ')}]`;
+  return listOf(columns.map(formatPath));
+}
+
+const listOf = (items: readonly string[]) => (items.length === 0 ? '' : `[${items.join(', ')}]`);
+
+function formatExpression({ transform, column, parameter }: PartitionExpression): string {
+  if (transform === 'identity') return formatPath(column);
+  const rest = parameter === undefined ? '' : `, ${parameter}`;
+  return `${transform}(${formatPath(column)}${rest})`;
 }
 
 export function formatPartitionBy(expressions: readonly PartitionExpression[]): string {
-  const items = expressions.map(({ transform, column, parameter }) => {
-    if (transform === 'identity') return formatPath(column);
-    const rest = parameter === undefined ? '' : `, ${parameter}`;
-    return `${transform}(${formatPath(column)}${rest})`;
-  });
-  return items.length === 0 ? '' : `[${items.join(', ')}]`;
+  return listOf(expressions.map(formatExpression));
+}
+
+export function formatSortBy(expressions: readonly SortExpression[]): string {
+  return listOf(
+    expressions.map((expression) => {
+      const { direction, nulls } = expression;
+      return `${formatExpression(expression)} ${direction} nulls ${nulls}`;
+    }),
+  );
 }
 
 /** The transform in Iceberg's own words: `bucket[16]`, `hour`. Spec: "Partition Transforms". */

@@ -33,8 +33,7 @@ beforeEach(async () => {
     identifier,
     owner: { topicId: TOPIC, topicName: 't' },
     proposed: wholeValue('string'),
-    partitionBy: [],
-    properties: {},
+    layout: { partitionBy: [], sortBy: [], formatVersion: 2, properties: {} },
   });
   tableUuid = created.metadata['table-uuid'];
   const { commitTable } = catalog;
@@ -211,8 +210,7 @@ test('T3: a table dropped and created again does not pass for the same', async (
     identifier,
     owner: { topicId: TOPIC, topicName: 't' },
     proposed: wholeValue('string'),
-    partitionBy: [],
-    properties: {},
+    layout: { partitionBy: [], sortBy: [], formatVersion: 2, properties: {} },
   });
   expect(await run(committer(), [stage(1, 0, 10)])).toMatchObject({ kind: 'replaced' });
   expect(requests).toHaveLength(0);

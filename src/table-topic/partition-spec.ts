@@ -1,9 +1,17 @@
-// Partition expressions of a topic's config against a schema: an Iceberg partition spec, or the reason why not.
+// Partition and sort expressions of a topic's config against a schema: an Iceberg partition spec or sort order, or the
+// reason why not.
 import { FloeError } from '../base/error.ts';
 import { bindSpec, FIRST_PARTITION_FIELD_ID } from '../formats/iceberg/partition.ts';
+import { isPrimitive } from '../formats/iceberg/primitive.ts';
 import { findField } from '../formats/iceberg/schema.ts';
-import type { PartitionField, PartitionSpec, Schema } from '../formats/iceberg/types.ts';
-import { formatPath, type PartitionExpression, transformText } from './column-list.ts';
+import { canTransform, parseTransform } from '../formats/iceberg/transform.ts';
+import type { PartitionField, PartitionSpec, Schema, SortField } from '../formats/iceberg/types.ts';
+import {
+  formatPath,
+  type PartitionExpression,
+  type SortExpression,
+  transformText,
+} from './column-list.ts';
 
 /**
  * Fields of the spec. Those that `present` specs have already (same source, same transform) keep their ids and
@@ -22,18 +30,12 @@ export function buildPartitionFields(
   const known = present.specs.flatMap((spec) => spec.fields);
   const fields: PartitionField[] = [];
   for (const expression of expressions) {
-    const source = findField(schema, expression.column.join('.'));
-    if (source === undefined || source.repeated) {
-      throw new FloeError(
-        'invalid',
-        `table.topic.partition.by: there is no column "${formatPath(expression.column)}" to partition by; columns are ${schema.fields.map((field) => field.name).join(', ')}`,
-      );
-    }
+    const source = sourceColumn('table.topic.partition.by', expression, schema);
     const transform = transformText(expression);
     const same = known.find(
       (field) => field['source-id'] === source.id && field.transform === transform,
     );
-    const name = same?.name ?? uniqueName(fieldName(expression), fields, schema);
+    const name = same?.name ?? uniqueName(fieldName(expression), [...fields, ...known], schema);
     if (fields.some((field) => field['source-id'] === source.id && field.transform === transform)) {
       throw new FloeError(
         'invalid',
@@ -50,6 +52,57 @@ export function buildPartitionFields(
   }
   checkTransforms(fields, schema);
   return fields;
+}
+
+/** @throws FloeError `invalid` when there is no such column, or it is inside a list or map. */
+function sourceColumn(setting: string, { column }: PartitionExpression, schema: Schema) {
+  const source = findField(schema, column.join('.'));
+  if (source !== undefined && !source.repeated) return source;
+  throw new FloeError(
+    'invalid',
+    `${setting}: there is no column "${formatPath(column)}" to go by; columns are ${schema.fields.map((field) => field.name).join(', ')}`,
+  );
+}
+
+/**
+ * Fields of the sort order.
+ * @throws FloeError `invalid` naming the column or the transform that doesn't fit.
+ */
+export function buildSortFields(
+  expressions: readonly SortExpression[],
+  schema: Schema,
+): readonly SortField[] {
+  const setting = 'table.topic.sort.by';
+  return expressions.map((expression) => {
+    const source = sourceColumn(setting, expression, schema);
+    const transform = transformText(expression);
+    if (!isPrimitive(source.type) || !canTransform(parseTransform(transform), source.type)) {
+      const type = isPrimitive(source.type) ? source.type : source.type.type;
+      throw new FloeError(
+        'invalid',
+        `${setting}: ${transform} can't take "${formatPath(expression.column)}", a ${type}`,
+      );
+    }
+    return {
+      transform,
+      'source-id': source.id,
+      direction: expression.direction,
+      'null-order': `nulls-${expression.nulls}` as const,
+    };
+  });
+}
+
+export function sameSortFields(a: readonly SortField[], b: readonly SortField[]): boolean {
+  return (
+    a.length === b.length &&
+    a.every(
+      (field, i) =>
+        field['source-id'] === b[i]!['source-id'] &&
+        field.transform === b[i]!.transform &&
+        field.direction === b[i]!.direction &&
+        field['null-order'] === b[i]!['null-order'],
+    )
+  );
 }
 
 function checkTransforms(fields: readonly PartitionField[], schema: Schema): void {

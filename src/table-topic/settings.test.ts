@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formatColumns, formatPartitionBy, parseColumns, parsePartitionBy } from './column-list.ts';
+import {
+  formatColumns,
+  formatPartitionBy,
+  formatSortBy,
+  parseColumns,
+  parsePartitionBy,
+  parseSortBy,
+} from './column-list.ts';
 import {
   isEnabled,
   parseTopicConfig,
@@ -37,6 +44,20 @@ test('partition expressions: every transform, and what is wrong said by name', (
   expect(() => parsePartitionBy('bucket(id, x)')).toThrow(/not a number/);
 });
 
+test('sort expressions: directions and places of nulls, said or by custom', () => {
+  const text =
+    '[customer asc nulls first, hour(ts) desc nulls last, desc asc nulls last, bucket(id, 16) desc nulls first]';
+  expect(formatSortBy(parseSortBy(text))).toBe(text);
+  expect(parseSortBy('a, b DESC, c.d Nulls Last')).toEqual([
+    { transform: 'identity', column: ['a'], direction: 'asc', nulls: 'first' },
+    { transform: 'identity', column: ['b'], direction: 'desc', nulls: 'last' },
+    { transform: 'identity', column: ['c', 'd'], direction: 'asc', nulls: 'last' },
+  ]);
+  expect(() => parseSortBy('[a up]')).toThrow(/expected/);
+  expect(() => parseSortBy('[a nulls]')).toThrow(/first or last/);
+  expect(() => parseSortBy('[a description]')).toThrow(/expected/);
+});
+
 test('lists survive their text, whatever the names', () => {
   const name = fc.string({ minLength: 1, maxLength: 8 }).filter((text) => text.trim() !== '');
   const column = fc.array(name, { minLength: 1, maxLength: 3 });
@@ -66,16 +87,30 @@ test('every config has a doc and its default survives its text', () => {
 
 test('unknown, unserved and wrong configs are refused with the reason', () => {
   expect(() => parseTopicConfig('table.topic.nonsense', '1')).toThrow(/unknown topic config/);
+<<<<<<< src/table-topic/settings.test.ts
+  for (const [name, reason] of Object.entries(unservedConfigs)) {
+    expect(() => parseTopicConfig(name, 'true'), name).toThrow(reason);
+    // Turning off what isn't there asks for nothing.
+    expect(parseTopicConfig(name, 'false').value).toBe('false');
+  }
+=======
   expect(() => parseTopicConfig('table.topic.upsert.enable', 'true')).toThrow(/append-only/);
   expect(parseTopicConfig('table.topic.upsert.enable', 'false').value).toBe('false');
   expect(parseTopicConfig('table.topic.errors.tolerance', 'dlq_topic').value).toBe('dlq_topic');
   expect(() => parseTopicConfig('table.topic.errors.tolerance', 'all')).toThrow(/dlq_table/);
   expect(() => parseTopicConfig('table.topic.errors.dlq.topic', 'a b')).toThrow(/a topic name/);
+>>>>>>> /tmp/errs/new
   expect(() => parseTopicConfig('table.topic.commit.interval.ms', '5')).toThrow(/100…900000/);
   expect(() => parseTopicConfig('automq.table.topic.errors.tolerance', 'all')).toThrow(
     /set table.topic.errors.tolerance to dlq_table, dlq_topic, skip or none/,
   );
-  expect(() => parseTopicConfig('table.topic.properties.floe.watermark', 'x')).toThrow(/own/);
+  const property = 'table.topic.properties';
+  expect(() => parseTopicConfig(`${property}.floe.watermark`, 'x')).toThrow(/own/);
+  expect(() => parseTopicConfig(`${property}.format-version`, '3')).toThrow(/format\.version/);
+  expect(() => parseTopicConfig(`${property}.write.format.default`, 'orc')).toThrow(/parquet/);
+  expect(() => parseTopicConfig(`${property}.write.parquet.compression-codec`, 'lzo')).toThrow(
+    /properties\.write\.parquet\.compression-codec: "lzo" is not one of zstd/,
+  );
   for (const reason of Object.values(unservedConfigs)) expect(reason.length).toBeGreaterThan(15);
 });
 

@@ -94,16 +94,16 @@ export class TableTopics implements Component {
   }
 
   async pause(name: string): Promise<void> {
-    await this.#coordinator(name).pause();
+    await (await this.#coordinator(name)).pause();
   }
 
   async resume(name: string, policy?: RecoveryPolicy): Promise<void> {
-    await this.#coordinator(name).resume(policy);
+    await (await this.#coordinator(name)).resume(policy);
   }
 
   /** Returns once what was in the log when called is committed. @throws FloeError `unavailable` with the reason. */
   async commit(name: string): Promise<void> {
-    await this.#coordinator(name).commitNow();
+    await (await this.#coordinator(name)).commitNow();
   }
 
   /**
@@ -213,8 +213,10 @@ export class TableTopics implements Component {
     );
   }
 
-  #coordinator(name: string): TableCoordinator {
+  /** Once a change of the topic's config is through: a command is for the coordinator that follows. */
+  async #coordinator(name: string): Promise<TableCoordinator> {
     const entry = this.#byName(name);
+    await entry.work;
     if (entry.coordinator === undefined) {
       throw new FloeError('unavailable', entry.fault || `the table of topic "${name}" is starting`);
     }

@@ -51,7 +51,7 @@ test('partitions are checked as soon as the columns are known', async () => {
     by('[day(_kafka_timestamp), truncate(_kafka_value, 3), bucket(_kafka_offset, 2)]'),
   );
   await expect(validator.validate('t', by('[a]'))).rejects.toThrow(
-    /no column "a" to partition by; columns are _kafka_value/,
+    /no column "a" to go by; columns are _kafka_value/,
   );
   await expect(validator.validate('t', by('[hour(_kafka_value)]'))).rejects.toThrow(
     /hour can't take/,

@@ -5,7 +5,7 @@ import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
 import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { SchemaSource } from '../schema-registry/schema-source.ts';
 import { evolve } from './evolve.ts';
-import { buildPartitionFields } from './partition-spec.ts';
+import { buildPartitionFields, buildSortFields } from './partition-spec.ts';
 import {
   isEnabled,
   isTableTopicConfig,
@@ -42,10 +42,22 @@ export function createTopicConfigValidator(deps: {
       if (!isEnabled(config)) return;
       const resolved = resolveTopicConfigs(config);
       refuseClash(deps.directory, topicName, resolved);
+      refuseTransform(resolved);
       await refuseMissingConverter(deps.schemas, topicName, config);
-      await checkPartitions(deps.schemas, topicName, resolved);
+      await checkLayout(deps.schemas, topicName, resolved);
     },
   };
+}
+
+/** Envelopes are records: text and bytes have none. */
+function refuseTransform(config: TopicConfigs): void {
+  if (config['table.topic.transform.value.type'] !== 'flatten_debezium') return;
+  const kind = config['table.topic.convert.value.type'];
+  if (kind !== 'string' && kind !== 'raw') return;
+  throw new FloeError(
+    'invalid',
+    `table.topic.transform.value.type: flatten_debezium reads envelopes, and table.topic.convert.value.type is ${kind}: set that to by_schema_id or json`,
+  );
 }
 
 /** Two topics never share a table, nor one's dead letters the other's; engines fold case, so it doesn't count. */
@@ -84,14 +96,15 @@ async function refuseMissingConverter(
   );
 }
 
-/** Columns and transforms of `partition.by`, when the columns are known already. */
-async function checkPartitions(
+/** Columns and transforms of `partition.by` and `sort.by`, when the columns are known already. */
+async function checkLayout(
   schemas: SchemaSource,
   topicName: string,
   config: TopicConfigs,
 ): Promise<void> {
   const expressions = config['table.topic.partition.by'];
-  if (expressions.length === 0) return;
+  const sorted = config['table.topic.sort.by'];
+  if (expressions.length + sorted.length === 0) return;
   const value = await knownColumns(schemas, topicName, config);
   if (value === undefined) return;
   const key = config['table.topic.convert.key.type'] === 'raw' ? 'binary' : 'string';
@@ -105,6 +118,7 @@ async function checkPartitions(
     mayRename: false,
   });
   buildPartitionFields(expressions, schema);
+  buildSortFields(sorted, schema);
 }
 
 async function knownColumns(

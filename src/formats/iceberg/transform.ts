@@ -178,8 +178,11 @@ function calendarUnit(
   };
   const days = kind === 'date' ? (value: PrimitiveValue) => Number(value) : per(DAY_MICROS);
   switch (name) {
-    case 'hour':
-      return per(HOUR_MICROS);
+    case 'hour': {
+      // Microseconds reach past what 32 bits of hours hold: a clock gone wild lands in the last hour, in order still.
+      const hours = per(HOUR_MICROS);
+      return (value) => Math.max(-(2 ** 31), Math.min(2 ** 31 - 1, hours(value)));
+    }
     case 'day':
       return days;
     case 'month':

@@ -1,0 +1,208 @@
+// Makes a table what its topic's config asks for: partition spec, sort order, format version, properties. Files
+// already written keep the spec and the order they were written with.
+// Not for: columns (evolve.ts), the table's life (catalog-table.ts).
+import { FloeError, isFloeError } from '../base/error.ts';
+import type {
+  Catalog,
+  LoadedTable,
+  TableIdentifier,
+  TableRequirement,
+  TableUpdate,
+} from '../catalog/catalog.ts';
+import { currentSchema } from '../formats/iceberg/index.ts';
+import type { PartitionField, SortField, TableMetadata } from '../formats/iceberg/types.ts';
+import type { PartitionExpression, SortExpression } from './column-list.ts';
+import {
+  buildPartitionFields,
+  buildSortFields,
+  sameSortFields,
+  sameSpec,
+} from './partition-spec.ts';
+
+/** The names of the properties that the topic's config set last, as JSON: what it doesn't set any more goes. */
+export const CONFIGURED_PROPERTY = 'floe.configured-properties';
+
+/** Rounds that may be lost to other writers before it is given up for now. */
+const ATTEMPTS = 5;
+
+/**
+ * Properties that every table of ours starts with. Isolation `snapshot`: with the default, `serializable`, the
+ * UPDATEs of other engines would lose against each of our appends. Old metadata files go: a commit per interval
+ * would leave 8,640 of them a day.
+ */
+export const TABLE_PROPERTIES: Readonly<Record<string, string>> = {
+  'write.delete.isolation-level': 'snapshot',
+  'write.update.isolation-level': 'snapshot',
+  'write.merge.isolation-level': 'snapshot',
+  'write.metadata.delete-after-commit.enabled': 'true',
+  'write.metadata.previous-versions-max': '100',
+  'commit.retry.num-retries': '20',
+  'write.parquet.compression-codec': 'zstd',
+};
+
+export interface WantedLayout {
+  readonly partitionBy: readonly PartitionExpression[];
+  readonly sortBy: readonly SortExpression[];
+  readonly formatVersion: number;
+  /** Without Floe's own. */
+  readonly properties: Readonly<Record<string, string>>;
+}
+
+/**
+ * Changes what differs, in one commit; does nothing when nothing does.
+ * @throws FloeError `invalid` naming the column or transform that doesn't fit, and what the catalog throws.
+ */
+export async function conformTable(
+  catalog: Catalog,
+  loaded: LoadedTable,
+  wanted: WantedLayout,
+): Promise<LoadedTable> {
+  let table = loaded;
+  for (let attempt = 1; ; attempt += 1) {
+    const changes = layoutChanges(table.metadata, wanted);
+    if (changes.updates.length === 0) return table;
+    try {
+      return await catalog.commitTable(table.identifier, changes);
+    } catch (caught) {
+      if (!isFloeError(caught, 'conflict') || attempt >= ATTEMPTS) throw caught;
+      table = await reload(catalog, table.identifier, table.metadata['table-uuid']);
+    }
+  }
+}
+
+async function reload(
+  catalog: Catalog,
+  identifier: TableIdentifier,
+  uuid: string,
+): Promise<LoadedTable> {
+  const table = await catalog.loadTable(identifier);
+  if (table.metadata['table-uuid'] === uuid) return table;
+  throw new FloeError('conflict', `T3: ${identifier.name} is another table now`, {
+    details: { replaced: true },
+  });
+}
+
+interface Changes {
+  readonly requirements: readonly TableRequirement[];
+  readonly updates: readonly TableUpdate[];
+}
+
+/** Requirements and updates that make `metadata` what is wanted. */
+export function layoutChanges(metadata: TableMetadata, wanted: WantedLayout): Changes {
+  const parts = [
+    versionChange(metadata, wanted.formatVersion),
+    specChange(metadata, wanted.partitionBy),
+    orderChange(metadata, wanted.sortBy),
+    propertyChange(metadata.properties ?? {}, wanted.properties),
+  ];
+  const uuid = { type: 'assert-table-uuid', uuid: metadata['table-uuid'] };
+  return {
+    requirements: [uuid, ...parts.flatMap((part) => part.requirements)],
+    updates: parts.flatMap((part) => part.updates),
+  };
+}
+
+const NOTHING: Changes = { requirements: [], updates: [] };
+
+/** A table never goes back: a lower version asks for nothing. */
+function versionChange(metadata: TableMetadata, version: number): Changes {
+  if (metadata['format-version'] >= version) return NOTHING;
+  const update = { action: 'upgrade-format-version', 'format-version': version };
+  return { requirements: [], updates: [update] };
+}
+
+function specChange(metadata: TableMetadata, expressions: readonly PartitionExpression[]): Changes {
+  const specs = metadata['partition-specs'];
+  const fields: readonly PartitionField[] = buildPartitionFields(
+    expressions,
+    currentSchema(metadata),
+    { specs, lastPartitionId: metadata['last-partition-id'] },
+  );
+  const present = specs.find((spec) => spec['spec-id'] === metadata['default-spec-id'])!;
+  if (sameSpec(present, fields)) return NOTHING;
+  const known = specs.find((spec) => sameSpec(spec, fields));
+  const specId = known?.['spec-id'] ?? Math.max(...specs.map((spec) => spec['spec-id'])) + 1;
+  const add = { action: 'add-spec', spec: { 'spec-id': specId, fields } };
+  return {
+    requirements: [
+      { type: 'assert-default-spec-id', 'default-spec-id': metadata['default-spec-id'] },
+      {
+        type: 'assert-last-assigned-partition-id',
+        'last-assigned-partition-id': metadata['last-partition-id'],
+      },
+    ],
+    updates: [
+      ...(known === undefined ? [add] : []),
+      { action: 'set-default-spec', 'spec-id': known === undefined ? -1 : specId },
+    ],
+  };
+}
+
+function orderChange(metadata: TableMetadata, expressions: readonly SortExpression[]): Changes {
+  const fields: readonly SortField[] = buildSortFields(expressions, currentSchema(metadata));
+  const orders = metadata['sort-orders'];
+  const presentId = metadata['default-sort-order-id'];
+  const present = orders.find((order) => order['order-id'] === presentId)?.fields ?? [];
+  if (sameSortFields(present, fields)) return NOTHING;
+  const known = orders.find((order) => sameSortFields(order.fields, fields))?.['order-id'];
+  const next = Math.max(0, ...orders.map((order) => order['order-id'])) + 1;
+  const orderId = fields.length === 0 ? 0 : next;
+  return {
+    requirements: [{ type: 'assert-default-sort-order-id', 'default-sort-order-id': presentId }],
+    updates: [
+      ...(known === undefined
+        ? [{ action: 'add-sort-order', 'sort-order': { 'order-id': orderId, fields } }]
+        : []),
+      { action: 'set-default-sort-order', 'sort-order-id': known ?? -1 },
+    ],
+  };
+}
+
+/** What the config set before and doesn't any more goes back to ours, or away. Others' properties stay. */
+function propertyChange(
+  present: Readonly<Record<string, string>>,
+  wanted: Readonly<Record<string, string>>,
+): Changes {
+  const names = Object.keys(wanted).toSorted();
+  const dropped = configuredNames(present).filter((name) => wanted[name] === undefined);
+  const after = { ...wanted };
+  for (const name of dropped) {
+    const ours = TABLE_PROPERTIES[name];
+    if (ours !== undefined) after[name] = ours;
+  }
+  const list = names.length === 0 ? undefined : JSON.stringify(names);
+  if (list !== undefined) after[CONFIGURED_PROPERTY] = list;
+  const updates = Object.fromEntries(
+    Object.entries(after).filter(([name, value]) => present[name] !== value),
+  );
+  const removals = [...dropped, ...(list === undefined ? [CONFIGURED_PROPERTY] : [])].filter(
+    (name) => present[name] !== undefined && after[name] === undefined,
+  );
+  return {
+    requirements: [],
+    updates: [
+      ...(Object.keys(updates).length === 0 ? [] : [{ action: 'set-properties', updates }]),
+      ...(removals.length === 0 ? [] : [{ action: 'remove-properties', removals }]),
+    ],
+  };
+}
+
+/** What a new table starts with: ours, then the config's, and which those are. */
+export function initialProperties(
+  configured: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  const names = Object.keys(configured).toSorted();
+  const properties: Record<string, string> = { ...TABLE_PROPERTIES, ...configured };
+  if (names.length > 0) properties[CONFIGURED_PROPERTY] = JSON.stringify(names);
+  return properties;
+}
+
+function configuredNames(properties: Readonly<Record<string, string>>): string[] {
+  try {
+    const parsed: unknown = JSON.parse(properties[CONFIGURED_PROPERTY] ?? '[]');
+    return Array.isArray(parsed) ? parsed.map(String) : [];
+  } catch {
+    // Somebody's edit: then nothing is known to be ours.
+    return [];
+  }
+}
