@@ -5,12 +5,15 @@ import type { ErrorShape } from '../base/error.ts';
 import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
 import type { DataFile } from '../formats/iceberg/types.ts';
 import type { RangeGap, StagedLetters, StagedRange } from '../metadata/tables.ts';
+import type { CommitSteps } from '../storage/log/log.ts';
 import type { FieldMap } from './evolve.ts';
 import type { FileTable } from './files.ts';
 import type { SystemColumn, TopicConfigs } from './settings.ts';
 import type { SchemaText } from './sources/source.ts';
 import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';
 import type { LetterBatch } from './topic-letters.ts';
+import type { UpsertTable } from './upsert/id-columns.ts';
+import type { SidecarRef } from './upsert/sidecar.ts';
 
 /** Batches of one partition, in shared memory where possible. */
 export interface JobSlice {
@@ -32,6 +35,8 @@ export interface JobSlice {
   readonly aborted: readonly { readonly producerId: number; readonly firstOffset: number }[];
   /** Offsets that retention took before they were staged. */
   readonly lost?: RangeGap;
+  /** Which commits of the log brought the records: of upsert tables only (K1). */
+  readonly commits?: CommitSteps;
 }
 
 /** How values (or keys) of one registered schema become columns, or why they can't. */
@@ -61,6 +66,8 @@ export interface JobTable extends FileTable {
   readonly fields: FieldMap;
   readonly values: Sources;
   readonly keys: Sources;
+  /** Of an upsert table: what makes two records the same row. */
+  readonly upsert?: UpsertTable;
 }
 
 export interface DeadLetterTable extends FileTable {
@@ -119,6 +126,8 @@ export interface JobStaged {
   readonly ranges: readonly StagedRange[];
   readonly data: readonly DataFile[];
   readonly deadLetterFiles: readonly DataFile[];
+  /** Of an upsert table whose rows change. */
+  readonly sidecar?: SidecarRef;
   /** Dead letters for a topic, appended with the stage. */
   readonly letterBatches: readonly LetterBatch[];
   /** Offsets of the dead letters that are new with this stage. */

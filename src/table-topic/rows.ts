@@ -16,6 +16,7 @@ import { compileKey, compileValue } from './converters.ts';
 import type { PlainInference } from './debezium/plain-events.ts';
 import type { JobConfig, JobNeeds, JobTable, TableJob } from './job.ts';
 import { committedColumns } from './json-source.ts';
+import { UpsertRows } from './upsert/upsert-rows.ts';
 
 /** Largest millisecond timestamp whose microseconds are a safe integer. */
 const SAFE_MILLIS = Math.floor(Number.MAX_SAFE_INTEGER / 1_000);
@@ -34,6 +35,8 @@ export class RowBuilder {
   readonly #timestamp: Int64Column | undefined;
   readonly #headers: HeaderColumns | undefined;
   readonly #table: JobTable;
+  /** Of an upsert table: what records do to its rows. */
+  readonly upserts: UpsertRows | undefined;
 
   constructor(table: JobTable, config: JobConfig) {
     const columns = new TableColumns(table.schema);
@@ -56,12 +59,20 @@ export class RowBuilder {
     };
     this.#value = compileValue(target);
     this.#key = compileKey(target);
+    if (table.upsert !== undefined) {
+      this.upserts = new UpsertRows(this, {
+        upsert: table.upsert,
+        isJsonKey: config['table.topic.convert.key.type'] === 'json',
+        tombstonesRepeat: config['table.topic.transform.value.type'] === 'flatten_debezium',
+      });
+    }
   }
 
   /** Forgets the rows and keeps the buffers; also drops what an earlier, abandoned job left. */
   clear({ final }: Pick<TableJob, 'final'>): void {
     this.columns.clear();
     this.#needs.clear(final);
+    this.upserts?.changes.clear();
   }
 
   /** A record needed what the table hasn't agreed to. */
@@ -86,6 +97,11 @@ export class RowBuilder {
   #inferred(inference: JsonInference | PlainInference): ProposedStruct {
     const { schema, bindings } = this.#table;
     return inference.proposed(committedColumns(schema, bindings));
+  }
+
+  /** Appends the record's key alone, without ending a row. False: see `fault`. */
+  appendKey(cursor: RecordCursor): boolean {
+    return this.#key?.(cursor.bytes, cursor.keyStart, cursor.keyLength) ?? true;
   }
 
   /** Appends the record the cursor stands at. False: it is none of the table's, see `fault`. */

@@ -3,11 +3,14 @@
 // Not for: offsets and counts, which the store understands itself (metadata/tables.ts).
 import { FloeError } from '../base/error.ts';
 import type { DataFile, FileMetrics, PartitionValue } from '../formats/iceberg/types.ts';
+import type { SidecarRef } from './upsert/sidecar.ts';
 
 /** Data files of the table and of its dead-letter table, made by one job. */
 export interface StagedFiles {
   readonly data: readonly DataFile[];
   readonly deadLetters: readonly DataFile[];
+  /** Of an upsert table: what the rows do by their keys (K4). */
+  readonly sidecar?: SidecarRef;
 }
 
 /** A partition value as JSON. */
@@ -46,16 +49,22 @@ export function formatStagedFiles(files: StagedFiles): string {
   return JSON.stringify({
     data: files.data.map(fileToJson),
     deadLetters: files.deadLetters.map(fileToJson),
+    sidecar: files.sidecar,
   });
 }
 
 /** @throws FloeError `corrupt` when the text isn't one of {@link formatStagedFiles}. */
 export function parseStagedFiles(payload: string): StagedFiles {
   try {
-    const parsed = JSON.parse(payload) as { data: FileJson[]; deadLetters: FileJson[] };
+    const parsed = JSON.parse(payload) as {
+      data: FileJson[];
+      deadLetters: FileJson[];
+      sidecar?: SidecarRef;
+    };
     return {
       data: parsed.data.map(fileFromJson),
       deadLetters: parsed.deadLetters.map(fileFromJson),
+      ...(parsed.sidecar === undefined ? {} : { sidecar: parsed.sidecar }),
     };
   } catch (caught) {
     throw new FloeError('corrupt', 'a staged range has unreadable files', { cause: caught });

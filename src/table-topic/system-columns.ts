@@ -82,6 +82,10 @@ export const DEAD_LETTER_TABLE: ProposedStruct = {
 export type DeadLetterStage = 'batch' | 'key' | 'value' | 'writer';
 export type DeadLetterReason =
   | 'no_row'
+  /** Upserts: a null in an id column, a null value whose key names no row, an operation that nobody knows. */
+  | 'null_id'
+  | 'no_key'
+  | 'unknown_operation'
   | 'null_value'
   | 'no_schema_id'
   | 'unknown_schema_id'

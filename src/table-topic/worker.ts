@@ -25,19 +25,25 @@ import type {
 import { collectNeeds } from './needs.ts';
 import { RowBuilder } from './rows.ts';
 import { isLetter, TopicLetters } from './topic-letters.ts';
+import { encodeSidecar, type Sidecar, type SidecarRef } from './upsert/sidecar.ts';
 
 /** Tables whose decoders and buffers a worker keeps; the least recently used goes. */
 const KEPT_TABLES = 4;
+
+/** Behind the job's prefix: its data files have numbers there. */
+const SIDECAR_SUFFIX = '-keys.bin';
 
 /** Rows between two looks at how large the buffers are: the look walks all columns. */
 const MEASURE_ROWS = 1_000;
 
 export class TableWorker implements JobRunner {
+  readonly #write: FileWriter;
   readonly #files: FileBuilder;
   readonly #cursor = new RecordCursor();
   readonly #prepared = new Map<string, RowBuilder>();
 
   constructor(write: FileWriter) {
+    this.#write = write;
     this.#files = new FileBuilder(write);
   }
 
@@ -71,11 +77,37 @@ export class TableWorker implements JobRunner {
       return nothingButDeadLetterTable;
     }
     const prefix = `${table.dataFolder}/${job.jobId}`;
-    const data = await this.#files.writeAll({ columns, table, prefix, groups });
+    const settled = rows.upserts?.changes.settle(job.slices, groups);
+    const data = await this.#files.writeAll({
+      columns,
+      table,
+      prefix,
+      groups: settled?.groups ?? groups,
+    });
+    const placed = data.map(({ file, rows: order }) => ({ path: file.filePath, rows: order }));
+    const changes = settled?.sidecar(placed, columns.rowCount);
+    const sidecar = await this.#writeSidecar(table, `${prefix}${SIDECAR_SUFFIX}`, changes);
     return {
       ...pass.result(),
       data: data.map((written) => written.file),
+      ...(sidecar === undefined ? {} : { sidecar }),
       deadLetterFiles: await this.#writeDeadLetters(job, pass.deadLetterColumns()),
+    };
+  }
+
+  /** K4: what the rows mean by their keys goes beside them. */
+  async #writeSidecar(
+    { upsert }: JobTable,
+    path: string,
+    sidecar: Sidecar | undefined,
+  ): Promise<SidecarRef | undefined> {
+    if (sidecar === undefined) return undefined;
+    const parts = encodeSidecar(sidecar);
+    await this.#write(path, parts);
+    return {
+      path,
+      idFields: upsert!.columns.map(({ fieldId }) => fieldId),
+      changes: sidecar.changes.count,
     };
   }
 
@@ -202,8 +234,13 @@ class Pass {
     const { fault } = rows;
     return {
       record: (cursor: RecordCursor, offset: number) => {
-        if (rows.append(cursor, slice.partition, offset)) {
-          if (this.#tracksOffsets) this.#noteOffset(offset);
+        const before = rows.columns.rowCount;
+        const taken =
+          rows.upserts === undefined
+            ? rows.append(cursor, slice.partition, offset)
+            : rows.upserts.append(cursor, slice, { number: index, offset });
+        if (taken) {
+          if (this.#tracksOffsets && rows.columns.rowCount > before) this.#noteOffset(offset);
           return true;
         }
         // The job will come again: only what else it needs matters now.
@@ -287,7 +324,8 @@ class Pass {
     const before = (at: Place) => at.slice < index || (at.slice === index && at.offset < end);
     this.#faults = this.#faults.filter(before);
     this.#noRows = this.#noRows.filter(before);
-    const { columns } = this.#rows;
+    const { columns, upserts } = this.#rows;
+    upserts?.changes.cutAt(index, end);
     columns.rowCount = row;
     columns.rollback();
   }
