@@ -105,7 +105,8 @@ export type GroupChange =
       readonly groupId: string;
       readonly partitionIds: readonly number[];
     }
-  | { readonly kind: 'group-gone'; readonly groupId: string };
+  /** `withStaged`: offsets that open transactions have staged for it go too, as when an operator deletes it. */
+  | { readonly kind: 'group-gone'; readonly groupId: string; readonly withStaged: boolean };
 
 /** A group with its committed offsets, as stored. */
 export interface LoadedGroup {

@@ -462,7 +462,7 @@ describe('offsets', () => {
   });
 
   test('what is staged in a transaction keeps them', async () => {
-    groups.usePending({ hasPendingOffset: (groupId) => groupId === 'g' });
+    groups.usePending({ hasPendingOffset: (groupId) => groupId === 'g', forgetGroup() {} });
     await groups.commit('g', outside, { offsets: offsets(partitions[0]!) });
     await groups.commit('h', outside, { offsets: offsets(partitions[0]!) });
     await clock.advance(8 * DAY_MS);

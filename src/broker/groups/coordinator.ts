@@ -352,7 +352,8 @@ export class GroupCoordinator implements Component {
     const entry = this.#entries.get(groupId);
     if (entry === undefined) return ErrorCode.GROUP_ID_NOT_FOUND;
     if (!isEmpty(entry.group)) return ErrorCode.NON_EMPTY_GROUP;
-    const { error } = await this.#end(entry);
+    const { error } = await this.#end(entry, true);
+    if (error === undefined) this.#pending?.forgetGroup(groupId);
     return this.fault || (error === undefined ? 0 : storeFault(error));
   }
 
@@ -499,13 +500,13 @@ export class GroupCoordinator implements Component {
   }
 
   /** Out of memory at once: whoever comes after starts a new group, whose writes follow the deletion. */
-  #end(entry: Entry) {
+  #end(entry: Entry, withStaged = false) {
     const { groupId } = entry.group;
     if (entry.group.kind === 'classic') this.#classic.step(entry, { type: 'end' });
     else this.#consumer.end(entry);
     this.#deadlines.set(groupId, Infinity);
     this.#entries.delete(groupId);
-    return this.#writer.write({ kind: 'group-gone', groupId });
+    return this.#writer.write({ kind: 'group-gone', groupId, withStaged });
   }
 
   #forgetPartitions(partitionIds: readonly number[]): void {

@@ -210,6 +210,7 @@ describe('versions', () => {
     await commit('staged', topics);
     const first = broker.directory.byName('orders')!.partitions[0];
     groups.usePending({
+      forgetGroup() {},
       hasPendingOffset: (groupId, id) => groupId === 'staged' && id === first,
     });
     const ask = { name: 'orders', topicId: ZERO_UUID, partitionIndexes: [0, 1] };
@@ -229,7 +230,7 @@ describe('versions', () => {
     expect(
       await call(9, 7, { groupId: 'staged', topics: [ask], requireStable: true, groups: [] }),
     ).toMatchObject({ topics: [{ partitions: [unstable, stable] }] });
-    groups.usePending({ hasPendingOffset: () => false });
+    groups.usePending({ hasPendingOffset: () => false, forgetGroup() {} });
   });
 
   test('deleting offsets', async () => {

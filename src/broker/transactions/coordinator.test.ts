@@ -176,6 +176,17 @@ describe('offsets', () => {
     expect(coordinator.hasPendingOffset('g', 5)).toBe(false);
   });
 
+  it('for a deleted group are pending no more', async () => {
+    const producer = await started();
+    for (const groupId of ['g', 'h']) {
+      const staged = { groupId, offsets: [row(5, 70)], mode: 'implicit' } as const;
+      await coordinator.stageOffsets('a', producer, staged);
+    }
+    coordinator.forgetGroup('g');
+    expect(coordinator.hasPendingOffset('g', 5)).toBe(false);
+    expect(coordinator.hasPendingOffset('h', 5)).toBe(true);
+  });
+
   it('by a fenced producer are INVALID_PRODUCER_EPOCH', async () => {
     const producer = await started();
     await started();

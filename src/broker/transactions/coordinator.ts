@@ -172,6 +172,10 @@ export class TransactionCoordinator implements Component, PendingOffsets {
     return fault === ErrorCode.NONE ? { incarnation, mode } : fault;
   }
 
+  forgetGroup(groupId: string): void {
+    this.#mirror.forgetGroup(groupId);
+  }
+
   hasPendingOffset(groupId: string, partitionId: number): boolean {
     return this.#mirror.hasPendingOffset(groupId, partitionId);
   }

@@ -22,4 +22,6 @@ export interface TransactionalGroups {
 export interface PendingOffsets {
   /** True when an open transaction has an offset staged: `require_stable` then answers UNSTABLE_OFFSET_COMMIT. */
   hasPendingOffset(groupId: string, partitionId: number): boolean;
+  /** A group was deleted, and with it what was staged. */
+  forgetGroup(groupId: string): void;
 }

@@ -111,6 +111,14 @@ export class TransactionMirror {
     return false;
   }
 
+  /** Nothing is staged for the group any more. */
+  forgetGroup(groupId: string): void {
+    for (const id of this.#byGroup.get(groupId) ?? []) {
+      const state = this.#states.get(id)!;
+      this.#states.set(id, { ...state, offsets: new Map(state.offsets).set(groupId, new Map()) });
+    }
+  }
+
   #forgetOffsets(transactionalId: string): void {
     for (const groupId of this.#states.get(transactionalId)?.offsets.keys() ?? []) {
       const ids = this.#byGroup.get(groupId);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { GroupChange, StoredConsumerMember, StoredGroup, StoredOffset } from '../groups.ts';
+import type { TransactionEvent } from '../transactions.ts';
 import { openSqliteMetadata, type SqliteMetadata } from './index.ts';
 
 const topic = {
@@ -74,8 +75,39 @@ test('groups and offsets come back as they were written', async () => {
       offsets: [offset(first, 5)],
     },
   ]);
-  await write(metadata, [{ kind: 'group-gone', groupId: 'g' }]);
+  await write(metadata, [{ kind: 'group-gone', groupId: 'g', withStaged: true }]);
   expect((await metadata.groups.load()).map((row) => row.group.groupId)).toEqual(['simple']);
+  metadata.close();
+});
+
+test.each([
+  ['an operator deletes the group', true, []],
+  ['the group is dropped for want of use', false, [7]],
+])('of staged offsets, when %s, those come in at the end: %s', async (_what, withStaged, left) => {
+  const metadata = openSqliteMetadata(':memory:');
+  const [first] = (await metadata.topics.create(topic)).partitions as [number];
+  const { transactions } = metadata;
+  const apply = async (event: TransactionEvent) =>
+    (await transactions.apply([{ transactionalId: 't', event }], 1))[0]!;
+  const { producerId, producerEpoch } = (await apply({ type: 'init', timeoutMs: 60_000 })).state!;
+  const by = { producerId, producerEpoch };
+  for (const groupId of ['g', 'other']) {
+    const offsets = [offset(first, 7)];
+    const staged = await apply({
+      type: 'stage-offsets',
+      groupId,
+      offsets,
+      mode: 'implicit',
+      ...by,
+    });
+    expect(staged.errorCode).toBe(0);
+  }
+  await write(metadata, [{ kind: 'group-gone', groupId: 'g', withStaged }]);
+  expect(await transactions.pendingOffsets('g')).toHaveLength(left.length);
+  expect((await apply({ type: 'end', committed: true, bump: true, ...by })).errorCode).toBe(0);
+  const groups = new Map((await metadata.groups.load()).map((row) => [row.group.groupId, row]));
+  expect(groups.get('g')?.offsets.map((row) => row.offset) ?? []).toEqual(left);
+  expect(groups.get('other')?.offsets.map((row) => row.offset)).toEqual([7]);
   metadata.close();
 });
 

@@ -77,11 +77,19 @@ interface MemberRecord {
   member: string;
 }
 
+/** Offsets that open transactions hold for groups. */
+export interface StagedOffsetsStore {
+  /** Forgets those of a group; part of the present database transaction. */
+  dropStaged(groupId: string): void;
+}
+
 export class SqliteGroups implements GroupsMetadata {
   readonly #db: Database;
+  readonly #staged: StagedOffsetsStore;
 
-  constructor(db: Database) {
+  constructor(db: Database, staged: StagedOffsetsStore) {
     this.#db = db;
+    this.#staged = staged;
   }
 
   async acquireLease(): Promise<GroupsLease> {
@@ -161,6 +169,7 @@ export class SqliteGroups implements GroupsMetadata {
         break;
       case 'group-gone':
         this.#db.prepare('DELETE FROM groups WHERE group_id = ?').run(change.groupId);
+        if (change.withStaged) this.#staged.dropStaged(change.groupId);
         break;
     }
   }

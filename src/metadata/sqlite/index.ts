@@ -66,7 +66,7 @@ export function metadataOn(
   return {
     database,
     topics: new SqliteTopics(database, [log, states, tables.hooks()]),
-    groups: new SqliteGroups(database),
+    groups: new SqliteGroups(database, states),
     security: new SqliteSecurity(database),
     registry: new SqliteRegistry(database),
     tables,

@@ -117,6 +117,16 @@ export class TransactionStates implements TransactionStore, PartitionHooks {
 
   created(): void {}
 
+  /** As Kafka does with what is pending for a deleted group. */
+  dropStaged(groupId: string): void {
+    for (const state of this.#ongoing.values()) {
+      if (!state.offsets.has(groupId)) continue;
+      const offsets = new Map(state.offsets);
+      offsets.set(groupId, new Map());
+      this.put({ ...state, offsets });
+    }
+  }
+
   /** A deleted topic is in no transaction, nor are offsets of it staged. */
   deleted(_topicId: string, _topicName: string, partitionIds: readonly number[]): void {
     const gone = new Set(partitionIds);
