@@ -87,19 +87,14 @@ test('every config has a doc and its default survives its text', () => {
 
 test('unknown, unserved and wrong configs are refused with the reason', () => {
   expect(() => parseTopicConfig('table.topic.nonsense', '1')).toThrow(/unknown topic config/);
-<<<<<<< src/table-topic/settings.test.ts
   for (const [name, reason] of Object.entries(unservedConfigs)) {
     expect(() => parseTopicConfig(name, 'true'), name).toThrow(reason);
     // Turning off what isn't there asks for nothing.
     expect(parseTopicConfig(name, 'false').value).toBe('false');
   }
-=======
-  expect(() => parseTopicConfig('table.topic.upsert.enable', 'true')).toThrow(/append-only/);
-  expect(parseTopicConfig('table.topic.upsert.enable', 'false').value).toBe('false');
   expect(parseTopicConfig('table.topic.errors.tolerance', 'dlq_topic').value).toBe('dlq_topic');
   expect(() => parseTopicConfig('table.topic.errors.tolerance', 'all')).toThrow(/dlq_table/);
   expect(() => parseTopicConfig('table.topic.errors.dlq.topic', 'a b')).toThrow(/a topic name/);
->>>>>>> /tmp/errs/new
   expect(() => parseTopicConfig('table.topic.commit.interval.ms', '5')).toThrow(/100…900000/);
   expect(() => parseTopicConfig('automq.table.topic.errors.tolerance', 'all')).toThrow(
     /set table.topic.errors.tolerance to dlq_table, dlq_topic, skip or none/,
