@@ -168,4 +168,139 @@ describe('evolution', () => {
     expect(evolution.bindings.get('a')).toBe(7);
     expect(names(evolution)).toEqual(['a', 'b', 'b__int']);
   });
+
+  test('by number: the newest version renames, an older one and a reader’s own name stay', () => {
+    const at = (path: string, name: string, type: ProposedType = 'int'): ProposedField => ({
+      ...field(path, type),
+      name,
+    });
+    const inner = (name: string): ProposedType => ({
+      type: 'struct',
+      fields: [at('\\#1.\\#1', name)],
+    });
+    const first = step([at('\\#1', 'old', inner('x'))], { mayRename: false });
+    const second = next(first, [at('\\#1', 'now', inner('y'))]);
+    expect(second.schema.fields).toMatchObject([
+      { id: 1, name: 'now', type: { fields: [{ id: 2, name: 'y' }] } },
+    ]);
+    expect(next(second, [at('\\#1', 'old', inner('x'))], { mayRename: false }).schema).toBe(
+      second.schema,
+    );
+    const [column] = second.schema.fields;
+    const byHand = { ...second.schema, fields: [{ ...column!, name: 'theirs' }] };
+    const again = next({ ...second, schema: byHand }, [at('\\#1', 'now', inner('y'))]);
+    expect(again.schema).toBe(byHand);
+    expect(next(again, [at('\\#1', 'third', inner('y'))]).schema.fields[0]!.name).toBe('third');
+  });
+
+  test('renames: over a version that sent nothing, late, and back again', () => {
+    const s = (name: string, inner: string, aliases: string[][] = [[], []]) => [
+      field(
+        name,
+        { type: 'struct', fields: [field(`${name}.${inner}`, 'int', aliases[1])] },
+        aliases[0],
+      ),
+    ];
+    const first = step(s('s', 'a'));
+    const third = next(
+      first,
+      s('u', 'c', [
+        ['t', 's'],
+        ['b', 'a'],
+      ]),
+    );
+    expect(third.schema.fields).toMatchObject([
+      { id: 1, name: 'u', type: { fields: [{ id: 2, name: 'c' }] } },
+    ]);
+    // Seen first while a newer version was registered already, which has the name too.
+    const late = next(first, s('t', 'a', [['s'], []]), { mayRename: false });
+    expect(names(late)).toEqual(['s']);
+    expect(names(next(late, s('t', 'a', [['s'], []])))).toEqual(['t']);
+    const back = next(third, s('s', 'a', [['u'], ['c']]));
+    expect(back.schema.fields).toMatchObject([
+      { id: 1, name: 's', type: { fields: [{ id: 2, name: 'a' }] } },
+    ]);
+    expect(next(back, s('u', 'c', [['s'], ['a']]), { mayRename: false }).schema).toBe(back.schema);
+  });
+
+  test('a former name that another field has, or claims first, is not followed', () => {
+    const first = step([field('a', 'int')]);
+    for (const order of [0, 1]) {
+      const both = [field('b', 'int', ['a']), field('a', 'int')];
+      const second = next(first, order === 0 ? both : both.toReversed());
+      expect(second.bindings.get('a')).toBe(1);
+      expect(second.bindings.get('b')).toBe(2);
+    }
+    const claimed = next(first, [field('b', 'int', ['a']), field('c', 'int', ['a'])]);
+    expect(names(claimed)).toEqual(['b', 'c']);
+    // Renamed away, and a new field of the former name beside it.
+    const renamed = next(first, [field('b', 'int', ['a'])]);
+    const reused = next(renamed, [field('a', 'int'), field('b', 'int', ['a'])]);
+    expect([reused.bindings.get('b'), reused.bindings.get('a')]).toEqual([1, 2]);
+  });
+
+  test('incompatible lists and maps: a column for each type, never another for one that came before', () => {
+    const list = (element: ProposedType) => [
+      field('l', { type: 'list', elementPath: 'l[]', element }),
+    ];
+    const struct: ProposedType = { type: 'struct', fields: [field('l[].x', 'int')] };
+    const sources = [list('int'), list('string'), list(struct), list('boolean')];
+    let table = step(sources[0]!);
+    for (const source of sources.slice(1)) table = next(table, source);
+    expect(names(table)).toEqual(['l', 'l__list_string', 'l__list_struct', 'l__list_boolean']);
+    for (const source of sources) {
+      const again = next(table, source);
+      expect(again.schema).toBe(table.schema);
+      expect(again.fields).toBe(table.fields);
+    }
+    const wider = next(table, list({ type: 'struct', fields: [field('l[].x', 'string')] }));
+    expect(findField(wider.schema, 'l__list_struct.element.x__string')).toBeDefined();
+    expect(names(next(step([field('a', 'string')]), [field('a', 'int')]))).toEqual(['a', 'a__int']);
+  });
+
+  test('a further column is widened before another is made', () => {
+    const text = step([field('a', 'string')]);
+    const int = next(text, [field('a', 'int')]);
+    const long = next(int, [field('a', 'long')]);
+    expect(long.schema.fields.map((one) => [one.name, one.type])).toEqual([
+      ['a', 'string'],
+      ['a__int', 'long'],
+    ]);
+    expect(next(long, [field('a', 'int')]).bindings.get('a')).toBe(2);
+  });
+
+  test('names with former ones at every level of a deep record cost nothing', () => {
+    const deep = (prefix: string, aliases: string[]): ProposedField[] => {
+      let fields: ProposedField[] = [];
+      for (let level = 60; level > 0; level--) {
+        const path = Array.from({ length: level }, () => prefix).join('.');
+        const type: ProposedType = fields.length === 0 ? 'int' : { type: 'struct', fields };
+        fields = [{ name: prefix, path, type, aliases }];
+      }
+      return fields;
+    };
+    const first = step(deep('a', []));
+    const second = next(first, deep('b', ['x', 'y', 'z', 'a']));
+    expect(second.lastColumnId).toBe(first.lastColumnId);
+    expect(findField(second.schema, Array.from({ length: 60 }, () => 'b').join('.'))?.id).toBe(60);
+  });
+
+  test('what an adopted table requires inside is made optional once a source may leave it out', () => {
+    const schema: Schema = {
+      ...empty,
+      fields: [
+        {
+          id: 1,
+          name: 's',
+          required: false,
+          type: { type: 'struct', fields: [{ id: 2, name: 'x', required: true, type: 'int' }] },
+        },
+      ],
+    };
+    const adopted = step([field('s', { type: 'struct', fields: [field('s.y', 'int')] })], {
+      schema,
+      lastColumnId: 2,
+    });
+    expect(findField(adopted.schema, 's.x')?.required).toBe(false);
+  });
 });

@@ -6,8 +6,9 @@ import { findField } from '../formats/iceberg/schema.ts';
 import type { Schema } from '../formats/iceberg/types.ts';
 import { compileJsonDecoder, UNFIT } from '../formats/json/decoder.ts';
 import { type CommittedColumn, JsonInference } from '../formats/json/infer.ts';
+import { ignoredPaths } from './column-selection.ts';
 import type { Converter, ConverterTarget } from './converter.ts';
-import type { FieldMap } from './evolve.ts';
+import { type FieldMap, isSourcePath } from './evolve.ts';
 import type { JobConfig } from './job.ts';
 import { SYSTEM_PREFIX } from './system-columns.ts';
 
@@ -21,8 +22,13 @@ export function newInference(config: JobConfig): JsonInference {
 /** Decodes; a record that doesn't fit is noted in `needs`, and refused once nothing more can be had for it. */
 export function compileJsonValue(target: ConverterTarget): Converter {
   const { columns, table, config, fault, needs } = target;
+  const ignores = ignoredPaths({
+    include: config['table.topic.columns.include'],
+    exclude: config['table.topic.columns.exclude'],
+  });
   const decoder = compileJsonDecoder(columns, jsonBindings(table.bindings), {
     maxColumns: config['table.topic.json.max.columns'],
+    ...(ignores === undefined ? {} : { ignores }),
   });
   return (bytes, start, length) => {
     const reason = decoder.decode(bytes, start, start + length);
@@ -39,8 +45,10 @@ export function compileJsonValue(target: ConverterTarget): Converter {
 
 /** The part of a field map that is JSON's: the system's columns aren't, nor second types by schema. */
 function jsonBindings(bindings: Bindings): Bindings {
-  return new Map([...bindings].filter(([path]) => !path.startsWith(SYSTEM_PREFIX)));
+  return new Map([...bindings].filter(([path]) => isJsonPath(path)));
 }
+
+const isJsonPath = (path: string) => !path.startsWith(SYSTEM_PREFIX) && isSourcePath(path);
 
 /** What inference must know of the committed table. */
 export function committedColumns(
@@ -49,7 +57,7 @@ export function committedColumns(
 ): ReadonlyMap<string, CommittedColumn> {
   const committed = new Map<string, CommittedColumn>();
   for (const [path, id] of fields) {
-    if (path.startsWith(SYSTEM_PREFIX)) continue;
+    if (!isJsonPath(path)) continue;
     const field = findField(schema, id);
     if (field !== undefined) committed.set(path, { name: field.name, type: field.type });
   }

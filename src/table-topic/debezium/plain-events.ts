@@ -13,6 +13,7 @@ import { JsonCursor } from '../../formats/json/cursor.ts';
 import { compileJsonDecoder, type JsonDecoder, UNFIT } from '../../formats/json/decoder.ts';
 import type { Committed, JsonInference } from '../../formats/json/infer.ts';
 import type { RowChange } from '../change.ts';
+import { isSourcePath } from '../evolve.ts';
 import { CDC_PATHS, cdcFields } from './envelope.ts';
 import type { Span } from './json-event.ts';
 import { holdsPlaceholder, noteUnavailable } from './unavailable.ts';
@@ -49,7 +50,9 @@ export class PlainInference {
 function withoutPrefix<T>(byPath: ReadonlyMap<string, T>): Map<string, T> {
   return new Map(
     [...byPath].flatMap(([path, value]) =>
-      path.startsWith(SOURCE_PREFIX) ? [[path.slice(SOURCE_PREFIX.length), value] as const] : [],
+      path.startsWith(SOURCE_PREFIX) && isSourcePath(path)
+        ? [[path.slice(SOURCE_PREFIX.length), value] as const]
+        : [],
     ),
   );
 }
@@ -93,7 +96,9 @@ export class PlainDecoder {
   readonly #texts: readonly { readonly id: number; readonly column: BytesColumn }[];
 
   constructor({ columns, bindings, change, maxColumns }: PlainTarget) {
-    const image = new Map([...bindings].filter(([path]) => !path.startsWith(':')));
+    const image = new Map(
+      [...bindings].filter(([path]) => !path.startsWith(':') && isSourcePath(path)),
+    );
     const structId = bindings.get(CDC_PATHS.source);
     this.#columns = columns;
     this.#change = change;
