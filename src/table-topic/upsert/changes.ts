@@ -135,7 +135,6 @@ export class JobChanges {
     this.#truncates = this.#truncates.filter(
       (one) => one.slice < slice || (one.slice === slice && one.stamp.offset < offset),
     );
-    if (cut?.partition === partition && cut.offset >= offset) this.#truncate = undefined;
     const changes = this.#changes;
     let kept = 0;
     while (
