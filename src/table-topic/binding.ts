@@ -26,10 +26,17 @@ import { furtherTypes, without } from './json-source.ts';
 import type { SystemColumn, TopicConfigs } from './settings.ts';
 import { SYSTEM_COLUMNS } from './settings.ts';
 import type { Side } from './sources/source.ts';
-import { TopicSources } from './sources/topic-sources.ts';
+import { type Proposal, TopicSources } from './sources/topic-sources.ts';
+import { LATEST_KEY, type SourceKey, splitKey } from './sources/wire.ts';
 import { DEAD_LETTER_TABLE, systemFields, systemPath, wholeValue } from './system-columns.ts';
 import { conformTable, type WantedLayout } from './table-layout.ts';
 import { type Offsets, readBack } from './watermark.ts';
+
+/** Converters whose columns are a registered schema's. */
+const BY_SCHEMA: ReadonlySet<string> = new Set(['by_schema_id', 'by_latest_schema']);
+
+/** Schemas (and messages of schemas) bound at a time; beyond, all are forgotten and bound again as they come. */
+const MAX_SOURCES = 2_000;
 
 export interface BindingDeps {
   readonly catalog: Catalog;
@@ -62,8 +69,8 @@ export class TableBinding {
   #deadLetters: LoadedTable | undefined;
   /** Offsets below which dead letters are committed already. */
   #deadLetterOffsets: Offsets = new Map();
-  #values = new Map<number, SourceBinding>();
-  #keys = new Map<number, SourceBinding>();
+  #values = new Map<SourceKey, SourceBinding>();
+  #keys = new Map<SourceKey, SourceBinding>();
   #json: ReadonlyMap<string, number> = new Map();
   #version = 0;
 
@@ -120,12 +127,8 @@ export class TableBinding {
       const before = this.#table?.metadata['current-schema-id'];
       if (needs.columns !== undefined) await this.#bindJson(needs.columns);
       for (const columns of needs.schemas ?? []) await this.#evolve(columns, false);
-      for (const id of needs.valueSchemas) {
-        if (!this.#values.has(id)) this.#values.set(id, await this.#bindSchema(id, 'value'));
-      }
-      for (const id of needs.keySchemas) {
-        if (!this.#keys.has(id)) this.#keys.set(id, await this.#bindSchema(id, 'key'));
-      }
+      for (const key of needs.valueSchemas) await this.#bindSchema(key, 'value');
+      for (const key of needs.keySchemas) await this.#bindSchema(key, 'key');
       if (this.#table === undefined) await this.#createWithoutColumns();
       if (needs.deadLetterTable) await this.#createDeadLetters();
       this.#version += 1;
@@ -275,7 +278,8 @@ export class TableBinding {
       case 'json':
         if (config['table.topic.transform.value.type'] !== 'none') return undefined;
         return this.#withSystem(wholeValue('string'));
-      case 'by_schema_id': {
+      case 'by_schema_id':
+      case 'by_latest_schema': {
         const columns = await this.#sources.newest();
         return columns === undefined ? undefined : this.#withSystem(columns);
       }
@@ -293,12 +297,12 @@ export class TableBinding {
     const key = config['table.topic.convert.key.type'];
     // A key by schema gets its column with its first schema.
     const wanted = config['table.topic.system.columns'].filter(
-      (column) => !(column === 'key' && key === 'by_schema_id'),
+      (column) => !(column === 'key' && BY_SCHEMA.has(key)),
     );
     const system = systemFields(wanted, key === 'raw' ? 'binary' : 'string');
     const value = config['table.topic.convert.value.type'];
     const whole = config['table.topic.transform.value.type'] === 'none';
-    if (value === 'by_schema_id' || (value === 'json' && !whole)) {
+    if (BY_SCHEMA.has(value) || (value === 'json' && !whole)) {
       return { type: 'struct', fields: system };
     }
     const kept = wholeValue(value === 'raw' ? 'binary' : 'string');
@@ -375,20 +379,27 @@ export class TableBinding {
     await this.#evolve(without(columns, further), false, true);
   }
 
-  async #bindSchema(id: number, side: Side): Promise<SourceBinding> {
-    const proposal = await this.#sources.propose(id, side);
-    if (proposal.kind === 'refused') return proposal;
-    const { text, columns, mayRename } = proposal;
+  /** Binds a schema unless it is; of a Protobuf file, the one message. */
+  async #bindSchema(key: SourceKey, side: Side): Promise<void> {
+    const bound = side === 'value' ? this.#values : this.#keys;
+    if (bound.size >= MAX_SOURCES) bound.clear();
+    if (isBound(bound, key)) return;
+    const proposal = await this.#sources.propose(key, side);
+    const { schema } = splitKey(key);
+    if (proposal.hasMessages) bound.set(schema, { kind: 'messages' });
+    const place = proposal.hasMessages ? key : schema;
+    bound.set(place, proposal.kind === 'refused' ? proposal : await this.#bindProposal(proposal));
+  }
+
+  async #bindProposal({ text, columns, mayRename, name }: Proposal): Promise<SourceBinding> {
     const { bindings, conflicts } = await this.#evolve(columns, mayRename);
     const [first] = conflicts;
-    if (first !== undefined) {
-      return {
-        kind: 'refused',
-        reason: 'incompatible_type',
-        error: `column "${first.column}" is ${first.columnType}, schema ${id} writes ${first.sourceType}`,
-      };
-    }
-    return { kind: 'bound', text, bindings };
+    if (first === undefined) return { kind: 'bound', text, bindings };
+    return {
+      kind: 'refused',
+      reason: 'incompatible_type',
+      error: `column "${first.column}" is ${first.columnType}, ${name} writes ${first.sourceType}`,
+    };
   }
 
   async #conform(): Promise<void> {
@@ -448,6 +459,11 @@ export class TableBinding {
   }
 
   #expireUnknown(): void {
+    if (this.#sources.latestExpired()) {
+      this.#values.delete(LATEST_KEY);
+      this.#keys.delete(LATEST_KEY);
+      this.#version += 1;
+    }
     if (!this.#sources.unknownExpired()) return;
     for (const sources of [this.#values, this.#keys]) {
       for (const [id, source] of sources) {
@@ -457,6 +473,11 @@ export class TableBinding {
     }
     this.#version += 1;
   }
+}
+
+function isBound(sources: ReadonlyMap<SourceKey, SourceBinding>, key: SourceKey): boolean {
+  const source = sources.get(splitKey(key).schema);
+  return source !== undefined && (source.kind !== 'messages' || sources.has(key));
 }
 
 const tableText = ({ namespace, name }: TableIdentifier) =>

@@ -5,6 +5,7 @@ import type { JsonInference } from '../formats/json/infer.ts';
 import type { RowChange } from './change.ts';
 import type { PlainInference } from './debezium/plain-events.ts';
 import type { JobConfig, JobTable } from './job.ts';
+import type { HeaderMarks, SourceKey } from './sources/wire.ts';
 import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';
 
 /** `length` −1 is null. */
@@ -29,8 +30,8 @@ export class Fault {
 
 /** What records of a job turned out to need; the job comes again when it is there. */
 export class Needs {
-  readonly valueSchemas = new Set<number>();
-  readonly keySchemas = new Set<number>();
+  readonly valueSchemas = new Set<SourceKey>();
+  readonly keySchemas = new Set<SourceKey>();
   /** Over the JSON values that found no place. */
   json: JsonInference | undefined;
   /** Likewise over Debezium's events without a schema. */
@@ -60,6 +61,8 @@ export interface ConverterTarget {
   readonly table: JobTable;
   readonly config: JobConfig;
   readonly fault: Fault;
+  /** Of the record at hand; filled only where schemas are named. */
+  readonly marks: HeaderMarks;
   readonly needs: Needs;
   /** What the last record does to the table; set by converters of sources that say so. */
   readonly change: RowChange;

@@ -7,10 +7,8 @@ import type { TableColumns } from '../formats/arrow/table-columns.ts';
 import { isUtf8Range } from '../formats/arrow/utf8.ts';
 import type { Converter, ConverterTarget, Fault } from './converter.ts';
 import { compileJsonEvents } from './debezium/json-events.ts';
-import type { Sources } from './job.ts';
 import { compileJsonValue } from './json-source.ts';
-import { sourceFormat } from './sources/formats.ts';
-import type { Place, RowDecoder } from './sources/source.ts';
+import { byLatestSchema, bySchemaId } from './sources/by-schema.ts';
 import { placeOf } from './sources/topic-sources.ts';
 import type { DeadLetterStage } from './system-columns.ts';
 
@@ -24,6 +22,8 @@ export function compileValue(target: ConverterTarget): Converter {
   switch (kind) {
     case 'by_schema_id':
       return noNull(bySchemaId(target, table.values, placeOf(config, 'value')));
+    case 'by_latest_schema':
+      return noNull(byLatestSchema(target, table.values, placeOf(config, 'value')));
     case 'json': {
       if (transform === 'flatten_debezium') return noNull(compileJsonEvents(target));
       if (!whole) return refuseNull(fault, compileJsonValue(target));
@@ -45,9 +45,10 @@ export function compileValue(target: ConverterTarget): Converter {
 export function compileKey(target: ConverterTarget): Converter | undefined {
   const { columns, table, config, fault } = target;
   const kind = config['table.topic.convert.key.type'];
-  if (kind === 'by_schema_id') {
+  if (kind === 'by_schema_id' || kind === 'by_latest_schema') {
     // Null keys are common: the column stays untouched and is null.
-    const decode = bySchemaId(target, table.keys, 'key');
+    const compile = kind === 'by_schema_id' ? bySchemaId : byLatestSchema;
+    const decode = compile(target, table.keys, 'key');
     return (bytes, start, length) => length < 0 || decode(bytes, start, length);
   }
   const column = bytesColumn(columns, table.system.key);
@@ -124,69 +125,4 @@ function jsonText(options: TextOptions): Converter {
     }
     return append(bytes, start, length);
   };
-}
-
-/** Wire format of registered schemas: magic 0 and a big-endian id of four bytes. */
-export const WIRE_PREFIX_BYTES = 5;
-
-/** The schema id before a value, −1 when there is none. */
-export function wireSchemaId(bytes: Uint8Array, start: number, length: number): number {
-  if (length < WIRE_PREFIX_BYTES || bytes[start] !== 0) return -1;
-  return (
-    (bytes[start + 1]! << 24) |
-    (bytes[start + 2]! << 16) |
-    (bytes[start + 3]! << 8) |
-    bytes[start + 4]!
-  );
-}
-
-type Decode = RowDecoder | { readonly refused: () => false };
-
-/** Decodes by the schema whose id precedes the value; ids without a binding are noted as needed. */
-function bySchemaId(target: ConverterTarget, sources: Sources, place: Place): Converter {
-  const { columns, fault } = target;
-  const stage = place === 'key' ? 'key' : 'value';
-  const needed = place === 'key' ? target.needs.keySchemas : target.needs.valueSchemas;
-  const compiled = new Map<number, Decode>();
-  const compile = (id: number): Decode => {
-    const source = sources.get(id);
-    if (source === undefined) {
-      const refused = () => {
-        needed.add(id);
-        return fault.set(stage, 'unknown_schema_id', 'not looked up yet', id);
-      };
-      return { refused };
-    }
-    if (source.kind === 'refused') {
-      return { refused: () => fault.set(stage, source.reason, source.error, id) };
-    }
-    const { text, bindings } = source;
-    return sourceFormat(text.type).compile({ text, place, bindings }, columns, target.change);
-  };
-  let lastId = -1;
-  let last: Decode | undefined;
-  return (bytes, start, length) => {
-    const id = wireSchemaId(bytes, start, length);
-    if (id !== lastId || last === undefined) {
-      if (id < 0) {
-        columns.rollback();
-        return fault.set(stage, 'no_schema_id', noIdText(bytes, start, length));
-      }
-      last = compiled.get(id) ?? compile(id);
-      compiled.set(id, last);
-      lastId = id;
-    }
-    if ('refused' in last) {
-      columns.rollback();
-      return last.refused();
-    }
-    const reason = last.decode(bytes, start + WIRE_PREFIX_BYTES, start + length);
-    return reason === undefined || fault.set(stage, 'undecodable', reason, id);
-  };
-}
-
-function noIdText(bytes: Uint8Array, start: number, length: number): string {
-  if (length === 0) return 'empty: a schema id (5 bytes) must precede it';
-  if (length < WIRE_PREFIX_BYTES) return `${length} bytes are too few for a schema id`;
-  return `starts with byte ${bytes[start]}, not with 0 and a schema id`;
 }

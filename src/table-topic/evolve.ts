@@ -151,12 +151,21 @@ class EvolutionRun {
     // Mapped, and gone from the table: dropped on purpose.
     if (gone || columnIsGone(columns, this.fields.get(exact))) return;
     const namesake = columns.find((column) => column.name === field.name);
-    const free = namesake !== undefined && !this.#owned.has(namesake.id) ? namesake.id : undefined;
+    const free =
+      namesake !== undefined && this.#isFree(namesake.id, field.path) ? namesake.id : undefined;
     if (known === undefined && this.#use(columns, free, { ...candidate, key: plain })) return;
     const owner = known === undefined ? undefined : columns.find((column) => column.id === known);
     const inTheWay = owner ?? (free === undefined ? undefined : namesake);
     if (inTheWay === undefined) this.#add(columns, candidate, { key: plain, name: field.name });
     else this.#conflict(columns, candidate, { owner: inTheWay, exact });
+  }
+
+  /** Nobody's column, or that of a Protobuf field of another message: records of one table may be of several. */
+  #isFree(id: number, path: string): boolean {
+    if (!this.#owned.has(id)) return true;
+    if (this.#taken.has(id) || !NUMBERED.test(path)) return false;
+    const record = path.slice(0, path.lastIndexOf('.') + 1);
+    return ![...this.fields].some(([key, owned]) => owned === id && key.startsWith(record));
   }
 
   /** The column a field is known to have, by today's path or a former one that no other field of the source took. */

@@ -10,6 +10,7 @@ import type { FieldMap } from './evolve.ts';
 import type { FileTable } from './files.ts';
 import type { SystemColumn, TopicConfigs } from './settings.ts';
 import type { SchemaText } from './sources/source.ts';
+import type { SourceKey } from './sources/wire.ts';
 import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';
 import type { LetterBatch } from './topic-letters.ts';
 import type { UpsertTable } from './upsert/id-columns.ts';
@@ -46,9 +47,12 @@ export type SourceBinding =
       readonly text: SchemaText;
       readonly bindings: ReadonlyMap<string, number>;
     }
+  /** A Protobuf file: its messages are bound one by one. */
+  | { readonly kind: 'messages' }
   | { readonly kind: 'refused'; readonly reason: DeadLetterReason; readonly error: string };
 
-export type Sources = ReadonlyMap<number, SourceBinding>;
+/** By source key, see sources/wire.ts. */
+export type Sources = ReadonlyMap<SourceKey, SourceBinding>;
 
 /** The committed table that a job writes for. */
 export interface JobTable extends FileTable {
@@ -111,8 +115,8 @@ export interface TableJob {
 export interface JobNeeds {
   readonly kind: 'needs';
   /** Registered schemas that values and keys were written with and the table doesn't know. */
-  readonly valueSchemas: readonly number[];
-  readonly keySchemas: readonly number[];
+  readonly valueSchemas: readonly SourceKey[];
+  readonly keySchemas: readonly SourceKey[];
   /** Columns that JSON values would like. */
   readonly columns?: ProposedStruct;
   /** Columns of schemas that values brought along. */

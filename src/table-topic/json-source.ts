@@ -1,7 +1,11 @@
 // JSON values as sources of columns: decoded by what is bound, inferred where the table has no place for them yet.
 // Columns of other types for a field have paths of their own (formats/json/paths.ts), so evolution never meets a
 // conflict here; what `evolution.incompatible` refuses is left out of the proposal instead.
-import type { Bindings, ProposedStruct } from '../formats/arrow/proposed-schema.ts';
+import {
+  type Bindings,
+  isNumbered,
+  type ProposedStruct,
+} from '../formats/arrow/proposed-schema.ts';
 import { findField } from '../formats/iceberg/schema.ts';
 import type { Schema } from '../formats/iceberg/types.ts';
 import { compileJsonDecoder, UNFIT } from '../formats/json/decoder.ts';
@@ -48,7 +52,8 @@ function jsonBindings(bindings: Bindings): Bindings {
   return new Map([...bindings].filter(([path]) => isJsonPath(path)));
 }
 
-const isJsonPath = (path: string) => !path.startsWith(SYSTEM_PREFIX) && isSourcePath(path);
+const isJsonPath = (path: string) =>
+  !path.startsWith(SYSTEM_PREFIX) && isSourcePath(path) && !isNumbered(path);
 
 /** What inference must know of the committed table. */
 export function committedColumns(

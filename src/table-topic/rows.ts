@@ -16,6 +16,7 @@ import { compileKey, compileValue } from './converters.ts';
 import type { PlainInference } from './debezium/plain-events.ts';
 import type { JobConfig, JobNeeds, JobTable, TableJob } from './job.ts';
 import { committedColumns } from './json-source.ts';
+import { HeaderMarks } from './sources/wire.ts';
 import { UpsertRows } from './upsert/upsert-rows.ts';
 
 /** Largest millisecond timestamp whose microseconds are a safe integer. */
@@ -37,6 +38,7 @@ export class RowBuilder {
   readonly #table: JobTable;
   /** Of an upsert table: what records do to its rows. */
   readonly upserts: UpsertRows | undefined;
+  readonly #marks: HeaderMarks | undefined;
 
   constructor(table: JobTable, config: JobConfig) {
     const columns = new TableColumns(table.schema);
@@ -49,10 +51,13 @@ export class RowBuilder {
     this.#offset = find(system.offset);
     this.#timestamp = find(system.timestamp);
     this.#headers = headerColumns(find<ListColumn>(system.headers));
+    const marks = new HeaderMarks();
+    if (namesSchemas(config)) this.#marks = marks;
     const target = {
       columns,
       table,
       config,
+      marks,
       fault: this.fault,
       needs: this.#needs,
       change: this.change,
@@ -107,6 +112,7 @@ export class RowBuilder {
   /** Appends the record the cursor stands at. False: it is none of the table's, see `fault`. */
   append(cursor: RecordCursor, partition: number, offset: number): boolean {
     const { bytes } = cursor;
+    this.#marks?.scan(cursor);
     if (!this.#value(bytes, cursor.valueStart, cursor.valueLength)) return false;
     if (this.#key !== undefined && !this.#key(bytes, cursor.keyStart, cursor.keyLength)) {
       return false;
@@ -118,6 +124,14 @@ export class RowBuilder {
     this.columns.endRow();
     return true;
   }
+}
+
+/** Does a record say which schema it was written with? */
+function namesSchemas(config: JobConfig): boolean {
+  return (
+    config['table.topic.convert.value.type'] === 'by_schema_id' ||
+    config['table.topic.convert.key.type'] === 'by_schema_id'
+  );
 }
 
 /** Milliseconds as microseconds; −1, Kafka's "none", is null. */

@@ -14,9 +14,7 @@ import {
   type TopicConfigs,
   tableIdentifier,
 } from './settings.ts';
-import { sourceFormat } from './sources/formats.ts';
-import type { SchemaText } from './sources/source.ts';
-import { placeOf, schemaText } from './sources/topic-sources.ts';
+import { newestColumns } from './sources/topic-sources.ts';
 import { systemFields, wholeValue } from './system-columns.ts';
 
 export interface TopicConfigValidator {
@@ -89,7 +87,7 @@ async function refuseMissingConverter(
 ): Promise<void> {
   const name = 'table.topic.convert.value.type';
   if (config[name] !== undefined || config[`automq.${name}`] !== undefined) return;
-  if ((await latestText(schemas, `${topicName}-value`)) !== undefined) return;
+  if (await isRegistered(schemas, `${topicName}-value`)) return;
   throw new FloeError(
     'invalid',
     `${name}: subject "${topicName}-value" is not registered, so the converter must be chosen: by_schema_id, json, string or raw`,
@@ -134,21 +132,18 @@ async function knownColumns(
       return wholeValue('string');
     case 'json':
       return whole ? wholeValue('string') : undefined;
-    case 'by_schema_id': {
-      const schema = await latestText(schemas, `${topicName}-value`);
-      if (schema === undefined) return undefined;
-      const types = { time: config['table.topic.types.time'], nanos: false } as const;
-      return sourceFormat(schema.type).propose(schema, placeOf(config, 'value'), types);
-    }
+    case 'by_schema_id':
+    case 'by_latest_schema':
+      return newestColumns(schemas, { topicName, config });
   }
 }
 
-/** The newest version's text; undefined when there is none. */
-async function latestText(schemas: SchemaSource, subject: string): Promise<SchemaText | undefined> {
+async function isRegistered(schemas: SchemaSource, subject: string): Promise<boolean> {
   try {
-    return schemaText(await schemas.latest(subject));
+    await schemas.latest(subject);
+    return true;
   } catch (caught) {
-    if (isFloeError(caught, 'not-found')) return undefined;
+    if (isFloeError(caught, 'not-found')) return false;
     throw caught;
   }
 }

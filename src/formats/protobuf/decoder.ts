@@ -24,7 +24,7 @@ import { type Arm, type Body, compileBody, type Ending, place } from './body.ts'
 import { DELIMITED, ProtoCursor, type Step } from './cursor.ts';
 import { type FindMessage, jsonText } from './json-text.ts';
 import { entryStep, type MapField, mapEnding } from './maps.ts';
-import { messageShape, numberPath, PRESENT_FIELD } from './paths.ts';
+import { messageShape, numberPath, PRESENT_FIELD, rootPath } from './paths.ts';
 import { defaultStep, enumStep, scalarStep, wireType } from './scalar-steps.ts';
 import {
   type ProtoEnum,
@@ -122,7 +122,8 @@ class Compiler {
   }
 
   /** The body of a message whose fields are bound below `path`; `ancestors` ends with the message. */
-  #fields(message: ProtoMessage, path: string, ancestors: readonly ProtoMessage[]): Body {
+  #fields(message: ProtoMessage, above: string, ancestors: readonly ProtoMessage[]): Body {
+    const path = ancestors.length === 1 ? rootPath(above, message) : above;
     if (message.fields.length === 0) return this.#empty(path);
     const codes = message.fields.map((field) => {
       const own = numberPath(path, field.number);

@@ -1,12 +1,19 @@
 // Source paths of Protobuf fields, the limits of reading, and the types that have columns of their own.
+import { fieldPath } from '../arrow/proposed-schema.ts';
 import type { ProtoMessage, ProtoScalar } from './schema.ts';
 
 /**
  * The path of a field by its number, since that is what stays when a field is renamed. Names are escaped in paths, so
  * `\#` never comes from one.
  */
-export const numberPath = (parent: string, number: number): string =>
-  parent === '' ? `\\#${number}` : `${parent}.\\#${number}`;
+export const numberPath = (parent: string, number: number): string => `${parent}.\\#${number}`;
+
+/**
+ * Where the fields of a whole value start. Numbers mean something within their message only, and records of one table
+ * may be of several.
+ */
+export const rootPath = (path: string, message: ProtoMessage): string =>
+  fieldPath(path, message.name);
 
 /** Leaf columns that one schema may ask for: messages used in several places multiply. */
 export const MAX_COLUMNS = 10_000;

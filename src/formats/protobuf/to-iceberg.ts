@@ -13,7 +13,7 @@ import {
   valuePath,
 } from '../arrow/proposed-schema.ts';
 import type { PrimitiveTypeName } from '../iceberg/types.ts';
-import { MAX_COLUMNS, messageShape, numberPath, PRESENT_FIELD } from './paths.ts';
+import { MAX_COLUMNS, messageShape, numberPath, PRESENT_FIELD, rootPath } from './paths.ts';
 import type { ProtoField, ProtoMessage, ProtoScalar, ProtoType } from './schema.ts';
 
 export interface ProtoTypeOptions {
@@ -48,13 +48,14 @@ interface Context {
 /** `context.ancestors` ends with the message itself. */
 function messageFields(message: ProtoMessage, path: string, context: Context): ProposedField[] {
   const names = new ColumnNames(path === '');
+  const base = context.ancestors.length === 1 ? rootPath(path, message) : path;
   if (message.fields.length === 0) {
     spend(context);
-    const own = fieldPath(path, PRESENT_FIELD);
+    const own = fieldPath(base, PRESENT_FIELD);
     return [{ name: PRESENT_FIELD, aliases: [], path: own, type: 'boolean' }];
   }
   return message.fields.map((field) => {
-    const own = numberPath(path, field.number);
+    const own = numberPath(base, field.number);
     return {
       name: names.take(field.name),
       aliases: [],

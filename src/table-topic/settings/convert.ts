@@ -1,17 +1,47 @@
 // Configs that say how keys and values become columns: converters, transforms, schema selection, types.
-import { bool, int, oneOf, type Settings } from '../../base/settings.ts';
+import { bool, int, oneOf, type Settings, text } from '../../base/settings.ts';
 import type { Refusals } from './theme.ts';
 
 export const configs = {
-  'table.topic.convert.value.type': oneOf(['by_schema_id', 'json', 'string', 'raw'], {
-    default: 'by_schema_id',
-    aliases: ['automq.table.topic.convert.value.type'],
-    doc: 'How a value becomes columns: by the schema whose id precedes it (magic byte 0 and four bytes), as JSON whose columns are inferred, as text, or as bytes. Must be chosen unless the subject <topic>-value is registered.',
+  'table.topic.convert.value.type': oneOf(
+    ['by_schema_id', 'json', 'string', 'raw', 'by_latest_schema'],
+    {
+      default: 'by_schema_id',
+      aliases: ['automq.table.topic.convert.value.type'],
+      doc: 'How a value becomes columns: by the Avro, Protobuf or JSON schema that the record names (id or GUID before the value, or in the header __value_schema_id), as JSON whose columns are inferred, as text, as bytes, or by the newest schema of a subject where records name none. Must be chosen unless the subject <topic>-value is registered.',
+    },
+  ),
+  'table.topic.convert.key.type': oneOf(
+    ['raw', 'string', 'by_schema_id', 'json', 'by_latest_schema'],
+    {
+      default: 'raw',
+      aliases: ['automq.table.topic.convert.key.type'],
+      doc: 'How _kafka_key is stored: bytes, text, typed by the schema that the record names (before the key, or in the header __key_schema_id), checked JSON text, or typed by the newest schema of a subject.',
+    },
+  ),
+  'table.topic.convert.value.by_latest_schema.subject': text({
+    default: '',
+    aliases: ['automq.table.topic.convert.value.by_latest_schema.subject'],
+    doc: 'by_latest_schema: the subject whose newest version values are decoded by. Empty: <topic>-value.',
   }),
-  'table.topic.convert.key.type': oneOf(['raw', 'string', 'by_schema_id', 'json'], {
-    default: 'raw',
-    aliases: ['automq.table.topic.convert.key.type'],
-    doc: 'How _kafka_key is stored: bytes, text, by schema id as columns of a struct, or checked JSON text.',
+  'table.topic.convert.value.by_latest_schema.message.full.name': text({
+    default: '',
+    aliases: ['automq.table.topic.convert.value.by_latest_schema.message.full.name'],
+    doc: 'by_latest_schema with Protobuf: the message, by full name. Empty: the only message of the schema.',
+  }),
+  'table.topic.convert.key.by_latest_schema.subject': text({
+    default: '',
+    aliases: ['automq.table.topic.convert.key.by_latest_schema.subject'],
+    doc: 'by_latest_schema: the subject whose newest version keys are decoded by. Empty: <topic>-key.',
+  }),
+  'table.topic.convert.key.by_latest_schema.message.full.name': text({
+    default: '',
+    aliases: ['automq.table.topic.convert.key.by_latest_schema.message.full.name'],
+    doc: 'by_latest_schema with Protobuf: the message, by full name. Empty: the only message of the schema.',
+  }),
+  'table.topic.subject.name.strategy': oneOf(['topic', 'record', 'topic_record'], {
+    default: 'topic',
+    doc: 'Under which subject producers register: <topic>-value and <topic>-key, the record’s full name, or <topic>-<record>. Tells which version is the newest and so may rename columns; records always name their schema themselves. With record names the columns are known from the first record on.',
   }),
   'table.topic.transform.value.type': oneOf(['flatten', 'none', 'flatten_debezium'], {
     default: 'flatten',
@@ -35,23 +65,8 @@ export const configs = {
 } as const satisfies Settings;
 
 export const unserved: Refusals = {
-  'table.topic.convert.value.by_latest_schema.subject': 'by_latest_schema is not served yet',
-  'table.topic.convert.value.by_latest_schema.message.full.name':
-    'by_latest_schema is not served yet',
-  'table.topic.convert.key.by_latest_schema.subject': 'by_latest_schema is not served yet',
-  'table.topic.convert.key.by_latest_schema.message.full.name':
-    'by_latest_schema is not served yet',
   'table.topic.types.nanos': 'nanosecond timestamps need format version 3, which is not served yet',
   'table.topic.schema.registry.url': 'the embedded schema registry is the only one served yet',
   'automq.table.topic.schema.type':
     'it mixes converter and transform: set table.topic.convert.value.type and table.topic.transform.value.type',
-};
-
-export const unservedValues: Readonly<Record<string, Refusals>> = {
-  'table.topic.convert.value.type': {
-    by_latest_schema: 'by_latest_schema is not served yet: use by_schema_id, json, string or raw',
-  },
-  'table.topic.convert.key.type': {
-    by_latest_schema: 'by_latest_schema is not served yet: use raw, string, by_schema_id or json',
-  },
 };

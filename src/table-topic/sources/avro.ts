@@ -6,7 +6,7 @@ import { avroToProposed } from '../../formats/avro/to-iceberg.ts';
 import { compileAvroEnvelope } from '../debezium/avro-envelope.ts';
 import { envelopeOf, proposedEnvelope } from '../debezium/envelope.ts';
 import { systemPath } from '../system-columns.ts';
-import type { Place, SchemaText, SourceFormat } from './source.ts';
+import { noMessages, type Place, type SchemaText, type SourceFormat } from './source.ts';
 
 /**
  * A schema for the decoder. Kept whole it becomes the one field of a record around it, which has the same encoding.
@@ -28,6 +28,12 @@ function placedSchema({ schema, references }: SchemaText, place: Place): AvroSch
 }
 
 export const avroFormat: SourceFormat = {
+  hasMessages: false,
+  messageAt: noMessages,
+  messages(text) {
+    const schema = placedSchema(text, 'flattened');
+    return 'name' in schema ? [schema.name] : [];
+  },
   propose(text, place, options) {
     const schema = placedSchema(text, place);
     if (place === 'debezium') return proposedEnvelope(envelopeOf(schema), options);

@@ -1,6 +1,7 @@
 // The seam between a registered schema and a table: what a schema format must be able to do, whichever it is.
 // A format proposes columns (coordinator) and compiles a decoder into committed columns (worker); both take the same
 // plain text, since schemas cross thread borders. Not for: looking schemas up (topic-sources.ts).
+import { FloeError } from '../../base/error.ts';
 import type { Bindings, ProposedStruct } from '../../formats/arrow/proposed-schema.ts';
 import type { TableColumns } from '../../formats/arrow/table-columns.ts';
 import type { SchemaType } from '../../schema-registry/schema-source.ts';
@@ -56,6 +57,8 @@ export interface BoundText {
 }
 
 export interface SourceFormat {
+  /** Whether a schema is a file of several messages, of which a record names one. */
+  readonly hasMessages: boolean;
   /**
    * The columns that a schema would like at its place.
    * @throws FloeError `invalid` when none can be had; with `details.reason` `no_row` when none are wanted.
@@ -66,4 +69,13 @@ export interface SourceFormat {
    * @throws FloeError `invalid` when a bound column can't take what the schema writes.
    */
   compile(bound: BoundText, columns: TableColumns, change: RowChange): RowDecoder;
+  /** Full names of what records may be: messages at top level, or the one record. @throws FloeError `invalid`. */
+  messages(text: SchemaText): readonly string[];
+  /** The full name of the message at indexes like `1.0`. @throws FloeError `invalid` when there is none. */
+  messageAt(text: SchemaText, indexes: string): string;
 }
+
+/** `messageAt` where schemas have no messages. */
+export const noMessages = (): never => {
+  throw new FloeError('invalid', 'schemas of this type have no messages');
+};
