@@ -117,7 +117,8 @@ function jsonText(options: TextOptions): Converter {
     if (length >= 0) {
       try {
         const view = Buffer.from(bytes.buffer, bytes.byteOffset + start, length);
-        JSON.parse(view.toString('utf8'));
+        // A byte order mark is nothing: it doesn't make the text another.
+        JSON.parse(view.toString('utf8').replace(/^\ufeff/, ''));
       } catch (caught) {
         columns.rollback();
         return fault.set(stage, 'not_json', (caught as Error).message);

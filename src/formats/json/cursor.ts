@@ -54,6 +54,10 @@ export class JsonCursor {
     this.bytes = bytes;
     this.pos = start;
     this.end = end;
+    // A byte order mark says nothing in UTF-8, and some producers write it.
+    if (bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf) {
+      if (start + 3 <= end) this.pos += 3;
+    }
   }
 
   fail(what: string): never {

@@ -9,10 +9,12 @@ import {
   ColumnNames,
   elementPath,
   fieldPath,
+  keyPath,
   type ProposedField,
   type ProposedStruct,
   type ProposedType,
   VALUE_COLUMN,
+  valuePath,
 } from '../arrow/proposed-schema.ts';
 import { RowFailure } from '../arrow/row-failure.ts';
 import type { IcebergType } from '../iceberg/types.ts';
@@ -116,47 +118,53 @@ export class JsonInference {
     for (const path of paths) this.#forced.add(path);
   }
 
-  #value(seen: Seen, depth: number): void {
+  /** True when the value holds anything: every level of a record is read once, however deep. */
+  #value(seen: Seen, depth: number): boolean {
     const cursor = this.#cursor;
     switch (cursor.peek()) {
       case QUOTE:
         cursor.readString();
         seen.kinds.add('string');
         if (this.#options.timestamps) this.#watchTime(seen);
-        return;
+        return true;
       case OPEN_BRACE:
-        if (depth >= MAX_COLUMN_DEPTH) this.#tooDeep();
-        else if (this.#object(seen, depth)) seen.kinds.add('struct');
-        return;
+        if (depth >= MAX_COLUMN_DEPTH) return this.#tooDeep();
+        if (!this.#object(seen, depth)) return false;
+        seen.kinds.add('struct');
+        return true;
       case OPEN_BRACKET:
-        if (depth >= MAX_COLUMN_DEPTH) this.#tooDeep();
-        else this.#array(seen, depth);
-        return;
+        if (depth >= MAX_COLUMN_DEPTH) return this.#tooDeep();
+        return this.#array(seen, depth);
       case 0x74:
       case 0x66:
       case 0x6e:
-        if (cursor.literal() !== null) seen.kinds.add('boolean');
-        return;
+        if (cursor.literal() === null) return false;
+        seen.kinds.add('boolean');
+        return true;
       default: {
         const kind = cursor.readNumber();
         seen.kinds.add(kind);
         if (kind === 'long' && !Number.isSafeInteger(cursor.double)) seen.wide = true;
+        return true;
       }
     }
   }
 
-  #tooDeep(): void {
-    if (this.#cursor.skipValue()) this.#rest = true;
+  #tooDeep(): boolean {
+    const content = this.#cursor.skipValue();
+    if (content) this.#rest = true;
+    return content;
   }
 
   /** True when the object has any content. */
   #object(seen: Seen, depth: number): boolean {
     const cursor = this.#cursor;
-    const start = cursor.pos;
-    const content = cursor.skipValue();
-    if (!content) return false;
-    cursor.pos = start + 1;
-    cursor.peek();
+    cursor.pos++;
+    if (cursor.peek() === CLOSE_BRACE) {
+      cursor.pos++;
+      return false;
+    }
+    let content = false;
     do {
       cursor.key();
       const name = cursor.stringText();
@@ -165,22 +173,24 @@ export class JsonInference {
         field = newSeen();
         seen.fields.set(name, field);
       }
-      this.#value(field, depth + 1);
+      if (this.#value(field, depth + 1)) content = true;
     } while (cursor.more(CLOSE_BRACE));
-    return true;
+    return content;
   }
 
-  #array(seen: Seen, depth: number): void {
+  #array(seen: Seen, depth: number): boolean {
     const cursor = this.#cursor;
     cursor.pos++;
     if (cursor.peek() === CLOSE_BRACKET) {
       cursor.pos++;
-      return;
+      return false;
     }
     seen.element ??= newSeen();
-    do this.#value(seen.element, depth + 1);
+    let content = false;
+    do if (this.#value(seen.element, depth + 1)) content = true;
     while (cursor.more(CLOSE_BRACKET));
     if (seen.element.kinds.size > 0) seen.kinds.add('list');
+    return content;
   }
 
   #watchTime(seen: Seen): void {
@@ -257,6 +267,10 @@ class Proposer {
 
   /** The type of a wanted column, or undefined when nothing is in it or the budget is used up. */
   #type(seen: Seen, { kind, base, committed }: WantedColumn): ProposedType | undefined {
+    // A map or a list of maps is never inferred, only declared: it stays as it is.
+    if (typeof committed === 'object' && committed.type === 'map') {
+      return proposedType(committed, base);
+    }
     if (kind === 'struct') {
       const fields = this.fields(seen, base, false);
       return fields.length > 0 ? { type: 'struct', fields } : undefined;
@@ -267,7 +281,7 @@ class Proposer {
       const element = column === undefined ? undefined : this.#type(seen.element!, column);
       return element === undefined ? undefined : { type: 'list', elementPath: inside, element };
     }
-    if (committed !== undefined) return committed as ProposedType;
+    if (committed !== undefined) return proposedType(committed, base);
     if (this.#budget <= 0) {
       this.full = true;
       return undefined;
@@ -285,6 +299,30 @@ class Proposer {
     }
     return 'string';
   }
+}
+
+/** A committed type as a proposal of what is there. */
+function proposedType(type: IcebergType, path: string): ProposedType {
+  if (typeof type === 'string') return type;
+  if (type.type === 'struct') {
+    const fields = type.fields.map(({ name, type: inner }) => {
+      const own = fieldPath(path, name);
+      return { name, aliases: [], path: own, type: proposedType(inner, own) };
+    });
+    return { type: 'struct', fields };
+  }
+  if (type.type === 'list') {
+    const inside = elementPath(path);
+    return { type: 'list', elementPath: inside, element: proposedType(type.element, inside) };
+  }
+  const [key, value] = [keyPath(path), valuePath(path)];
+  return {
+    type: 'map',
+    keyPath: key,
+    key: proposedType(type.key, key),
+    valuePath: value,
+    value: proposedType(type.value, value),
+  };
 }
 
 /** Names that the columns directly in the object at `parent` have. */
