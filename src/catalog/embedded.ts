@@ -28,8 +28,8 @@ import type {
 import { catalogError, nameTaken, noNamespace } from './errors.ts';
 import { MetadataFiles, type StoredMetadata, TABLE_FORMAT, versionOf } from './metadata-files.ts';
 import { NameLocks } from './name-locks.ts';
-import { checkName, namespaceKey, namespaceLevels, shownTable, slug } from './names.ts';
-import { purgeTable, uuidSuffix } from './purge.ts';
+import { checkName, namespaceKey, namespaceLevels, ownLocation, shownTable } from './names.ts';
+import { purgeTable } from './purge.ts';
 import type { catalogSettings } from './settings.ts';
 import { EmbeddedViews } from './views.ts';
 import type { Warehouse } from './warehouse.ts';
@@ -195,7 +195,8 @@ export class EmbeddedCatalog implements Catalog {
 
   #newMetadata(namespace: readonly string[], request: TableRequest): TableMetadata {
     const uuid = this.#options.ids.uuid();
-    const location = request.location ?? this.#location(namespace, request.name, uuid);
+    const identifier = { namespace, name: request.name };
+    const location = request.location ?? ownLocation(this.warehouse.uri, identifier, uuid);
     const metadata = newTableMetadata({
       uuid,
       location,
@@ -207,12 +208,6 @@ export class EmbeddedCatalog implements Catalog {
     });
     this.#checkLocation(metadata);
     return metadata;
-  }
-
-  /** A folder that no other table has or had: the table's uuid is in its name. */
-  #location(namespace: readonly string[], name: string, uuid: string): string {
-    const folder = slug(namespace.join('.'));
-    return `${this.warehouse.uri}/${folder}/${slug(name)}-${uuidSuffix(uuid)}`;
   }
 
   #checkLocation(metadata: TableMetadata): void {

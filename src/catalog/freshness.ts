@@ -29,17 +29,23 @@ export class Freshness {
     this.#believeAfterMs = believeAfterMs;
   }
 
-  /** Takes note of an answer. @throws FloeError `unavailable` when it is older than an earlier one. */
+  /** Takes note of an answer to a read. @throws FloeError `unavailable` when it is older than an earlier one. */
   check(identifier: TableIdentifier, metadata: TableMetadata): void {
-    const key = JSON.stringify([...identifier.namespace, identifier.name]);
-    const now: Seen = {
-      uuid: metadata['table-uuid'],
-      sequence: metadata['last-sequence-number'],
-      updatedMs: metadata['last-updated-ms'],
-      staleSinceMs: undefined,
-    };
-    const before = this.#seen.get(key);
+    const before = this.#seen.get(keyOf(identifier));
+    const now = seenIn(metadata);
     if (before !== undefined && isOlder(now, before)) this.#stale(identifier, before);
+    this.#remember(identifier, now);
+  }
+
+  /** Takes note of the outcome of a change, which others may have built upon before we hear of it. */
+  note(identifier: TableIdentifier, metadata: TableMetadata): void {
+    const before = this.#seen.get(keyOf(identifier));
+    const now = seenIn(metadata);
+    if (before === undefined || !isOlder(now, before)) this.#remember(identifier, now);
+  }
+
+  #remember(identifier: TableIdentifier, now: Seen): void {
+    const key = keyOf(identifier);
     this.#seen.delete(key);
     this.#seen.set(key, now);
     const oldest = this.#seen.size > MAX_TABLES ? this.#seen.keys().next().value : undefined;
@@ -47,8 +53,8 @@ export class Freshness {
   }
 
   /** The table was dropped, or made by us: what comes next is another one. */
-  forget({ namespace, name }: TableIdentifier): void {
-    this.#seen.delete(JSON.stringify([...namespace, name]));
+  forget(identifier: TableIdentifier): void {
+    this.#seen.delete(keyOf(identifier));
   }
 
   #stale(identifier: TableIdentifier, before: Seen): void {
@@ -62,6 +68,15 @@ export class Freshness {
     );
   }
 }
+
+const keyOf = ({ namespace, name }: TableIdentifier) => JSON.stringify([...namespace, name]);
+
+const seenIn = (metadata: TableMetadata): Seen => ({
+  uuid: metadata['table-uuid'],
+  sequence: metadata['last-sequence-number'],
+  updatedMs: metadata['last-updated-ms'],
+  staleSinceMs: undefined,
+});
 
 function isOlder(now: Seen, before: Seen): boolean {
   if (now.uuid !== before.uuid) return false;

@@ -44,3 +44,15 @@ export function shownTable({ namespace, name }: TableIdentifier): string {
 export function slug(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 64);
 }
+
+/** What makes a table's folder its own. */
+export const uuidSuffix = (uuid: string) => uuid.replaceAll('-', '').slice(0, 12);
+
+/** A folder below `root` that no other table or view has or had: its uuid is in the name. */
+export function ownLocation(
+  root: string,
+  { namespace, name }: TableIdentifier,
+  uuid: string,
+): string {
+  return `${root}/${slug(namespace.join('.'))}/${slug(name)}-${uuidSuffix(uuid)}`;
+}

@@ -5,6 +5,7 @@ import { FloeError } from '../base/error.ts';
 import type { Logger } from '../base/log.ts';
 import { manifestsOf, readManifests, type TableMetadata } from '../formats/iceberg/index.ts';
 import type { StoredMetadata } from './metadata-files.ts';
+import { uuidSuffix } from './names.ts';
 import { isMissing, type Warehouse } from './warehouse.ts';
 
 /** Deletes all files of the table. What can't be read is logged and passed over. */
@@ -44,9 +45,6 @@ export async function purgeTable(
 /** Locations that the catalog chose end with the table's uuid: nobody else's files lie there. */
 const isOwnFolder = (metadata: TableMetadata) =>
   metadata.location.endsWith(`-${uuidSuffix(metadata['table-uuid'])}`);
-
-/** What makes a table's folder its own. */
-export const uuidSuffix = (uuid: string) => uuid.replaceAll('-', '').slice(0, 12);
 
 const facts = (metadata: TableMetadata, caught: unknown) => ({
   table: metadata['table-uuid'],

@@ -18,8 +18,7 @@ import type { CommitTableRequest, TableIdentifier } from './catalog.ts';
 import { catalogError, nameTaken, noNamespace } from './errors.ts';
 import { MetadataFiles, type StoredView, VIEW_FORMAT, versionOf } from './metadata-files.ts';
 import { NameLocks } from './name-locks.ts';
-import { checkName, namespaceKey, shownTable, slug } from './names.ts';
-import { uuidSuffix } from './purge.ts';
+import { checkName, namespaceKey, ownLocation, shownTable, uuidSuffix } from './names.ts';
 import type { catalogSettings } from './settings.ts';
 import type { Warehouse } from './warehouse.ts';
 
@@ -77,9 +76,9 @@ export class EmbeddedViews {
   async create(namespace: readonly string[], request: ViewRequest): Promise<StoredView> {
     const identifier = { namespace, name: request.name };
     await this.#checkFree(identifier);
-    const { ids, clock } = this.#options;
+    const { ids, clock, warehouse } = this.#options;
     const uuid = ids.uuid();
-    const location = request.location ?? this.#newLocation(identifier, uuid);
+    const location = request.location ?? ownLocation(warehouse.uri, identifier, uuid);
     const metadata = checked(() =>
       newViewMetadata({ ...request, uuid, location, nowMs: clock.now() }),
     );
@@ -163,11 +162,6 @@ export class EmbeddedViews {
       throw noNamespace(identifier.namespace);
     const present = await metadata.pointer(namespace, name);
     if (present !== undefined) throw nameTaken('view', present.kind, identifier);
-  }
-
-  #newLocation({ namespace, name }: TableIdentifier, uuid: string): string {
-    const folder = slug(namespace.join('.'));
-    return `${this.#options.warehouse.uri}/${folder}/${slug(name)}-${uuidSuffix(uuid)}`;
   }
 
   #checkLocation(metadata: ViewMetadata): void {

@@ -217,7 +217,8 @@ test('prefix and headers are the catalog’s: overrides go before ours, ours bef
     );
   });
   await catalog.ensureNamespace(['a']);
-  const last = sent.at(-1)!;
+  const [read, last] = sent.slice(-2) as [(typeof sent)[0], (typeof sent)[0]];
+  expect(read[1]).toMatchObject({ 'X-Tenant': 'acme' });
   expect(last[0]).toBe(`${served.uri}/v1/pre/namespaces`);
   expect(last[1]).toMatchObject({ 'X-Tenant': 'acme' });
   expect(sent[1]![0]).toContain('/v1/config?warehouse=anything');

@@ -140,7 +140,9 @@ export class RestCatalog implements Catalog {
   async loadTable(identifier: TableIdentifier): Promise<LoadedTable> {
     const url = tableUrl(await this.#sessions.get(), identifier);
     const answer = await this.#read({ method: 'GET', url, changes: false, headers: this.#asks() });
-    return this.#loaded(identifier, answer);
+    const table = this.#loaded(identifier, answer);
+    this.#fresh.check(identifier, table.metadata);
+    return table;
   }
 
   async createTable(
@@ -196,7 +198,9 @@ export class RestCatalog implements Catalog {
   /** The answer to a change. One that can't be read leaves its outcome open. */
   #changed(identifier: TableIdentifier, answer: unknown): LoadedTable {
     try {
-      return this.#loaded(identifier, answer);
+      const table = this.#loaded(identifier, answer);
+      this.#fresh.note(identifier, table.metadata);
+      return table;
     } catch (caught) {
       throw new FloeError(
         'timeout',
@@ -209,7 +213,6 @@ export class RestCatalog implements Catalog {
   #loaded(identifier: TableIdentifier, answer: unknown): LoadedTable {
     const raw = asObject(answer, 'a loaded table');
     const metadata = toTableMetadata(raw['metadata']);
-    this.#fresh.check(identifier, metadata);
     this.#options.onCredentials?.(vendedIn(metadata.location, raw));
     const location = raw['metadata-location'];
     return { identifier, metadata, metadataLocation: typeof location === 'string' ? location : '' };
@@ -236,7 +239,8 @@ export class RestCatalog implements Catalog {
     const { http, clock, prng, readAttempts } = this.#options;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await http.call(call);
+        const headers = { ...this.#sessions.known?.headers, ...call.headers };
+        return await http.call({ ...call, headers });
       } catch (caught) {
         const error = call.method === 'HEAD' ? FloeError.from(caught) : explained(caught);
         if (error.code !== 'unavailable' || attempt >= readAttempts) throw error;

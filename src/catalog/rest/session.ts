@@ -36,6 +36,11 @@ export class RestSessions {
     this.#options = options;
   }
 
+  /** Undefined until it was asked for. */
+  get known(): RestSession | undefined {
+    return this.#session;
+  }
+
   /** @throws FloeError as the call does; the next call asks again. */
   get(): Promise<RestSession> {
     if (this.#session !== undefined) return Promise.resolve(this.#session);
