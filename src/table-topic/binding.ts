@@ -14,13 +14,14 @@ import {
   claimTable,
   createTable,
   evolveTable,
-  fieldMapOf,
   fileTable,
   findTable,
   loadSame,
   type TableOwner,
 } from './catalog-table.ts';
+import { columnSelection, selectColumns } from './column-selection.ts';
 import type { TypeConflict } from './evolve.ts';
+import { fieldMapOf } from './field-map.ts';
 import type { DeadLetterTable, JobNeeds, JobTable, SourceBinding } from './job.ts';
 import { furtherTypes, without } from './json-source.ts';
 import type { SystemColumn, TopicConfigs } from './settings.ts';
@@ -281,9 +282,14 @@ export class TableBinding {
       case 'by_schema_id':
       case 'by_latest_schema': {
         const columns = await this.#sources.newest();
-        return columns === undefined ? undefined : this.#withSystem(columns);
+        return columns === undefined ? undefined : this.#withSystem(this.#select(columns));
       }
     }
+  }
+
+  /** The value's columns that the config wants, under the names it wants. */
+  #select(value: ProposedStruct): ProposedStruct {
+    return selectColumns(value, columnSelection(this.#options.config));
   }
 
   /** The value's columns, then the system's. */
@@ -376,7 +382,7 @@ export class TableBinding {
         `values need further columns ${further.join(', ')} because a field changed its type (table.topic.evolution.incompatible=suspend)`,
       );
     }
-    await this.#evolve(without(columns, further), false, true);
+    await this.#evolve(this.#select(without(columns, further)), false, true);
   }
 
   /** Binds a schema unless it is; of a Protobuf file, the one message. */
@@ -388,11 +394,16 @@ export class TableBinding {
     const { schema } = splitKey(key);
     if (proposal.hasMessages) bound.set(schema, { kind: 'messages' });
     const place = proposal.hasMessages ? key : schema;
-    bound.set(place, proposal.kind === 'refused' ? proposal : await this.#bindProposal(proposal));
+    bound.set(
+      place,
+      proposal.kind === 'refused' ? proposal : await this.#bindProposal(proposal, side),
+    );
   }
 
-  async #bindProposal({ text, columns, mayRename, name }: Proposal): Promise<SourceBinding> {
-    const { bindings, conflicts } = await this.#evolve(columns, mayRename);
+  async #bindProposal(proposal: Proposal, side: Side): Promise<SourceBinding> {
+    const { text, columns, mayRename, name } = proposal;
+    const chosen = side === 'value' ? this.#select(columns) : columns;
+    const { bindings, conflicts } = await this.#evolve(chosen, mayRename);
     const [first] = conflicts;
     if (first === undefined) return { kind: 'bound', text, bindings };
     return {
@@ -486,6 +497,7 @@ const tableText = ({ namespace, name }: TableIdentifier) =>
 const wantedLayout = (config: BindingOptions['config']): WantedLayout => ({
   partitionBy: config['table.topic.partition.by'],
   sortBy: config['table.topic.sort.by'],
+  renames: config['table.topic.columns.rename'],
   formatVersion: config['table.topic.format.version'],
   properties: config.properties,
 });
@@ -494,6 +506,7 @@ const wantedLayout = (config: BindingOptions['config']): WantedLayout => ({
 const DEAD_LETTER_LAYOUT: WantedLayout = {
   partitionBy: [],
   sortBy: [],
+  renames: [],
   formatVersion: 2,
   properties: {},
 };

@@ -11,17 +11,14 @@ import type {
 } from '../catalog/catalog.ts';
 import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
 import { currentSchema, indexSchema } from '../formats/iceberg/index.ts';
-import { parseIcebergJson } from '../formats/iceberg/json.ts';
 import type { Schema, SortOrder, TableMetadata } from '../formats/iceberg/types.ts';
 import { fileLayout } from '../formats/parquet/layout.ts';
-import { type Evolution, evolve, type FieldMap } from './evolve.ts';
+import { type Evolution, evolve } from './evolve.ts';
+import { FIELDS_PROPERTY, fieldMapOf, formatFieldMap } from './field-map.ts';
 import type { FileTable } from './files.ts';
 import { buildPartitionFields, buildSortFields } from './partition-spec.ts';
 import { initialProperties, TABLE_PROPERTIES, type WantedLayout } from './table-layout.ts';
 import { TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY } from './watermark.ts';
-
-/** The table property that holds the field map. */
-export const FIELDS_PROPERTY = 'floe.fields';
 
 /** Rounds of load and commit that an evolution may lose to others before it is given up for now. */
 const EVOLVE_ATTEMPTS = 5;
@@ -91,7 +88,7 @@ export async function createTable(catalog: Catalog, request: NewTable): Promise<
     partitionSpec: { 'spec-id': 0, fields },
     ...(sortFields.length === 0 ? {} : { writeOrder: { 'order-id': 1, fields: sortFields } }),
     properties: {
-      ...initialProperties(layout.properties),
+      ...initialProperties(layout),
       'format-version': String(layout.formatVersion),
       [TOPIC_ID_PROPERTY]: owner.topicId,
       [TOPIC_NAME_PROPERTY]: owner.topicName,
@@ -247,26 +244,6 @@ export async function loadSame(
   }
   return table;
 }
-
-export function formatFieldMap(fields: FieldMap): string {
-  return JSON.stringify(Object.fromEntries(fields));
-}
-
-/** The field map of a table; empty when it has none (an adopted one). */
-export function fieldMapOf(metadata: TableMetadata): FieldMap {
-  const text = metadata.properties?.[FIELDS_PROPERTY];
-  if (text === undefined) return NO_FIELDS;
-  try {
-    const parsed = parseIcebergJson(text) as Record<string, number>;
-    return new Map(Object.entries(parsed).map(([path, id]) => [path, Number(id)]));
-  } catch (caught) {
-    throw new FloeError('corrupt', `table property ${FIELDS_PROPERTY} is unreadable`, {
-      cause: caught,
-    });
-  }
-}
-
-const NO_FIELDS: FieldMap = new Map();
 
 const setProperties = (updates: Readonly<Record<string, string>>) => ({
   action: 'set-properties',

@@ -1,7 +1,7 @@
 // T10 end to end: sources change, the table follows one change at a time, older records still land.
 import avsc from 'avsc';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { fieldMapOf } from './catalog-table.ts';
+import { fieldMapOf } from './field-map.ts';
 import { Bench, framed } from './testing/bench.ts';
 import { readRows } from './testing/parquet-rows.ts';
 

@@ -86,6 +86,8 @@ export type JobConfig = Pick<
   | 'table.topic.transform.value.type'
   | 'table.topic.errors.tolerance'
   | 'table.topic.max.partitions.per.commit'
+  | 'table.topic.columns.include'
+  | 'table.topic.columns.exclude'
   | 'table.topic.json.max.columns'
   | 'table.topic.json.infer.timestamps'
   | 'table.topic.types.time'

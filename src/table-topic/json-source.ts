@@ -30,7 +30,7 @@ export function compileJsonValue(target: ConverterTarget): Converter {
     include: config['table.topic.columns.include'],
     exclude: config['table.topic.columns.exclude'],
   });
-  const decoder = compileJsonDecoder(columns, jsonBindings(table.bindings), {
+  const decoder = compileJsonDecoder(columns, jsonBindings(table.bindings, ignores), {
     maxColumns: config['table.topic.json.max.columns'],
     ...(ignores === undefined ? {} : { ignores }),
   });
@@ -48,8 +48,8 @@ export function compileJsonValue(target: ConverterTarget): Converter {
 }
 
 /** The part of a field map that is JSON's: the system's columns aren't, nor second types by schema. */
-function jsonBindings(bindings: Bindings): Bindings {
-  return new Map([...bindings].filter(([path]) => isJsonPath(path)));
+function jsonBindings(bindings: Bindings, ignores: (path: string) => boolean = () => false) {
+  return new Map([...bindings].filter(([path]) => isJsonPath(path) && !ignores(path)));
 }
 
 const isJsonPath = (path: string) =>

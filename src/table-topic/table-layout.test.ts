@@ -294,3 +294,43 @@ test('a spec or order that doesn’t fit suspends the table with the reason, and
     await until(async () => (await bench.tables.status('events')).state === 'running');
   }
 });
+
+test('what another engine made of the layout stays until the config changes; an adopted table keeps its own', async () => {
+  const topic = await topicOf({ 'table.topic.partition.by': '[place.country]' });
+  produce(topic, 0, 5);
+  await bench.tables.commit('events');
+  const { identifier, metadata } = await bench.catalog.loadTable({
+    namespace: ['kafka'],
+    name: 'events',
+  });
+  const id = metadata.schemas.at(-1)!.fields.find((field) => field.name === 'id')!.id;
+  const order = {
+    'order-id': 1,
+    fields: [
+      { transform: 'identity', 'source-id': id, direction: 'asc', 'null-order': 'nulls-first' },
+    ],
+  };
+  await bench.catalog.commitTable(identifier, {
+    requirements: [],
+    updates: [
+      { action: 'add-spec', spec: { 'spec-id': 1, fields: [] } },
+      { action: 'set-default-spec', 'spec-id': -1 },
+      { action: 'add-sort-order', 'sort-order': order },
+      { action: 'set-default-sort-order', 'sort-order-id': -1 },
+    ],
+  });
+  // Another config of the topic, so the table is opened anew.
+  await alter(topic, { 'table.topic.commit.interval.ms': '800000' });
+  produce(topic, 5, 20);
+  await bench.tables.commit('events');
+  const after = await files();
+  expect(after.metadata['default-spec-id']).toBe(1);
+  expect(after.metadata['default-sort-order-id']).toBe(1);
+  const last = after.files.find((file) => file.specId === 1)!;
+  expect(last.sortOrderId).toBe(1);
+  expect(await idsOf(last)).toEqual((await idsOf(last)).toSorted((a, b) => a - b));
+  await alter(topic, { 'table.topic.partition.by': '[year(at)]' });
+  produce(topic, 25, 5);
+  await bench.tables.commit('events');
+  expect((await files()).metadata['default-spec-id']).toBe(2);
+});

@@ -10,8 +10,15 @@ import type {
   TableUpdate,
 } from '../catalog/catalog.ts';
 import { currentSchema } from '../formats/iceberg/index.ts';
-import type { PartitionField, SortField, TableMetadata } from '../formats/iceberg/types.ts';
-import type { PartitionExpression, SortExpression } from './column-list.ts';
+import type { PartitionField, Schema, SortField, TableMetadata } from '../formats/iceberg/types.ts';
+import {
+  formatPartitionBy,
+  formatSortBy,
+  type PartitionExpression,
+  type SortExpression,
+} from './column-list.ts';
+import { type RenameRule, renameColumns } from './column-selection.ts';
+import { fieldMapOf } from './field-map.ts';
 import {
   buildPartitionFields,
   buildSortFields,
@@ -21,6 +28,12 @@ import {
 
 /** The names of the properties that the topic's config set last, as JSON: what it doesn't set any more goes. */
 export const CONFIGURED_PROPERTY = 'floe.configured-properties';
+
+/**
+ * Partitions and sort order as the config said them last, as JSON. They are applied when the config changes, so what
+ * somebody else made of the table stays until then, and an adopted table keeps its own.
+ */
+export const CONFIGURED_LAYOUT = 'floe.configured-layout';
 
 /** Rounds that may be lost to other writers before it is given up for now. */
 const ATTEMPTS = 5;
@@ -43,6 +56,8 @@ export const TABLE_PROPERTIES: Readonly<Record<string, string>> = {
 export interface WantedLayout {
   readonly partitionBy: readonly PartitionExpression[];
   readonly sortBy: readonly SortExpression[];
+  /** Columns that are there already take these names. */
+  readonly renames: readonly RenameRule[];
   readonly formatVersion: number;
   /** Without Floe's own. */
   readonly properties: Readonly<Record<string, string>>;
@@ -89,11 +104,19 @@ interface Changes {
 
 /** Requirements and updates that make `metadata` what is wanted. */
 export function layoutChanges(metadata: TableMetadata, wanted: WantedLayout): Changes {
+  const properties = metadata.properties ?? {};
+  const before = configuredLayout(properties);
+  const now = layoutTexts(wanted);
+  const schema = renameColumns(currentSchema(metadata), fieldMapOf(metadata), wanted.renames);
   const parts = [
     versionChange(metadata, wanted.formatVersion),
-    specChange(metadata, wanted.partitionBy),
-    orderChange(metadata, wanted.sortBy),
-    propertyChange(metadata.properties ?? {}, wanted.properties),
+    schemaChange(metadata, schema),
+    before.partitionBy === now.partitionBy
+      ? NOTHING
+      : specChange(metadata, schema, wanted.partitionBy),
+    before.sortBy === now.sortBy ? NOTHING : orderChange(metadata, schema, wanted.sortBy),
+    propertyChange(properties, wanted.properties),
+    layoutNote(properties, now),
   ];
   const uuid = { type: 'assert-table-uuid', uuid: metadata['table-uuid'] };
   return {
@@ -104,6 +127,35 @@ export function layoutChanges(metadata: TableMetadata, wanted: WantedLayout): Ch
 
 const NOTHING: Changes = { requirements: [], updates: [] };
 
+interface LayoutTexts {
+  readonly partitionBy: string;
+  readonly sortBy: string;
+}
+
+const layoutTexts = ({ partitionBy, sortBy }: WantedLayout): LayoutTexts => ({
+  partitionBy: formatPartitionBy(partitionBy),
+  sortBy: formatSortBy(sortBy),
+});
+
+const NO_LAYOUT: LayoutTexts = { partitionBy: '', sortBy: '' };
+
+function configuredLayout(properties: Readonly<Record<string, string>>): LayoutTexts {
+  try {
+    return { ...NO_LAYOUT, ...JSON.parse(properties[CONFIGURED_LAYOUT] ?? '{}') };
+  } catch {
+    // Somebody's edit: the config is applied again.
+    return NO_LAYOUT;
+  }
+}
+
+function layoutNote(present: Readonly<Record<string, string>>, now: LayoutTexts): Changes {
+  const text = JSON.stringify(now);
+  const known = present[CONFIGURED_LAYOUT] ?? JSON.stringify(NO_LAYOUT);
+  if (known === text) return NOTHING;
+  const updates = { [CONFIGURED_LAYOUT]: text };
+  return { requirements: [], updates: [{ action: 'set-properties', updates }] };
+}
+
 /** A table never goes back: a lower version asks for nothing. */
 function versionChange(metadata: TableMetadata, version: number): Changes {
   if (metadata['format-version'] >= version) return NOTHING;
@@ -111,13 +163,33 @@ function versionChange(metadata: TableMetadata, version: number): Changes {
   return { requirements: [], updates: [update] };
 }
 
-function specChange(metadata: TableMetadata, expressions: readonly PartitionExpression[]): Changes {
+/** T3: a schema change asserts the schema and the last field id. */
+function schemaChange(metadata: TableMetadata, schema: Schema): Changes {
+  if (schema === currentSchema(metadata)) return NOTHING;
+  const current = metadata['current-schema-id'];
+  const last = metadata['last-column-id'];
+  return {
+    requirements: [
+      { type: 'assert-current-schema-id', 'current-schema-id': current },
+      { type: 'assert-last-assigned-field-id', 'last-assigned-field-id': last },
+    ],
+    updates: [
+      { action: 'add-schema', schema, 'last-column-id': last },
+      { action: 'set-current-schema', 'schema-id': -1 },
+    ],
+  };
+}
+
+function specChange(
+  metadata: TableMetadata,
+  schema: Schema,
+  expressions: readonly PartitionExpression[],
+): Changes {
   const specs = metadata['partition-specs'];
-  const fields: readonly PartitionField[] = buildPartitionFields(
-    expressions,
-    currentSchema(metadata),
-    { specs, lastPartitionId: metadata['last-partition-id'] },
-  );
+  const fields: readonly PartitionField[] = buildPartitionFields(expressions, schema, {
+    specs,
+    lastPartitionId: metadata['last-partition-id'],
+  });
   const present = specs.find((spec) => spec['spec-id'] === metadata['default-spec-id'])!;
   if (sameSpec(present, fields)) return NOTHING;
   const known = specs.find((spec) => sameSpec(spec, fields));
@@ -138,8 +210,12 @@ function specChange(metadata: TableMetadata, expressions: readonly PartitionExpr
   };
 }
 
-function orderChange(metadata: TableMetadata, expressions: readonly SortExpression[]): Changes {
-  const fields: readonly SortField[] = buildSortFields(expressions, currentSchema(metadata));
+function orderChange(
+  metadata: TableMetadata,
+  schema: Schema,
+  expressions: readonly SortExpression[],
+): Changes {
+  const fields: readonly SortField[] = buildSortFields(expressions, schema);
   const orders = metadata['sort-orders'];
   const presentId = metadata['default-sort-order-id'];
   const present = orders.find((order) => order['order-id'] === presentId)?.fields ?? [];
@@ -188,12 +264,15 @@ function propertyChange(
 }
 
 /** What a new table starts with: ours, then the config's, and which those are. */
-export function initialProperties(
-  configured: Readonly<Record<string, string>>,
-): Readonly<Record<string, string>> {
+export function initialProperties(wanted: WantedLayout): Readonly<Record<string, string>> {
+  const configured = wanted.properties;
   const names = Object.keys(configured).toSorted();
   const properties: Record<string, string> = { ...TABLE_PROPERTIES, ...configured };
   if (names.length > 0) properties[CONFIGURED_PROPERTY] = JSON.stringify(names);
+  const layout = layoutTexts(wanted);
+  if (layout.partitionBy + layout.sortBy !== '') {
+    properties[CONFIGURED_LAYOUT] = JSON.stringify(layout);
+  }
   return properties;
 }
 

@@ -1,9 +1,11 @@
 // Checks a topic's table configs before they are set: each value, then what concerns other topics and the schema.
 // Injected into the broker, which refuses CreateTopics and AlterConfigs with the sentence that comes out of here.
 import { FloeError, isFloeError } from '../base/error.ts';
+import type { Catalog } from '../catalog/catalog.ts';
 import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
 import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { SchemaSource } from '../schema-registry/schema-source.ts';
+import { columnSelection, selectColumns } from './column-selection.ts';
 import { evolve } from './evolve.ts';
 import { buildPartitionFields, buildSortFields } from './partition-spec.ts';
 import {
@@ -30,6 +32,7 @@ export interface TopicConfigValidator {
 export function createTopicConfigValidator(deps: {
   readonly directory: TopicDirectory;
   readonly schemas: SchemaSource;
+  readonly catalog: Pick<Catalog, 'checkTable'>;
 }): TopicConfigValidator {
   return {
     concerns: isTableTopicConfig,
@@ -40,6 +43,10 @@ export function createTopicConfigValidator(deps: {
       if (!isEnabled(config)) return;
       const resolved = resolveTopicConfigs(config);
       refuseClash(deps.directory, topicName, resolved);
+      deps.catalog.checkTable({
+        identifier: tableIdentifier(topicName, resolved),
+        partitionSources: resolved['table.topic.partition.by'].map((one) => one.column.join('.')),
+      });
       refuseTransform(resolved);
       await refuseMissingConverter(deps.schemas, topicName, config);
       await checkLayout(deps.schemas, topicName, resolved);
@@ -133,8 +140,10 @@ async function knownColumns(
     case 'json':
       return whole ? wholeValue('string') : undefined;
     case 'by_schema_id':
-    case 'by_latest_schema':
-      return newestColumns(schemas, { topicName, config });
+    case 'by_latest_schema': {
+      const columns = await newestColumns(schemas, { topicName, config });
+      return columns === undefined ? undefined : selectColumns(columns, columnSelection(config));
+    }
   }
 }
 

@@ -123,13 +123,15 @@ export class TableWorker implements JobRunner {
   }
 
   #prepare(job: TableJob, table: JobTable): RowBuilder {
-    const kept = this.#prepared.get(table.key);
-    this.#prepared.delete(table.key);
+    // The config decides too: which fields are left out, what a key becomes.
+    const key = `${table.key}/${JSON.stringify(job.config)}`;
+    const kept = this.#prepared.get(key);
+    this.#prepared.delete(key);
     const prepared = kept ?? new RowBuilder(table, job.config);
-    this.#prepared.set(table.key, prepared);
-    for (const key of this.#prepared.keys()) {
+    this.#prepared.set(key, prepared);
+    for (const oldest of this.#prepared.keys()) {
       if (this.#prepared.size <= KEPT_TABLES) break;
-      this.#prepared.delete(key);
+      this.#prepared.delete(oldest);
     }
     return prepared;
   }

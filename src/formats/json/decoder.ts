@@ -56,19 +56,25 @@ export interface JsonDecoder {
 export interface JsonDecoderOptions {
   /** Leaf columns from which on unknown fields go to `_rest` where that is bound (default 1,000). */
   readonly maxColumns?: number;
+  /** Source paths whose values are skipped where no column takes them: they make no record unfit. */
+  readonly ignores?: (path: string) => boolean;
 }
 
 /** A decoder of JSON objects into `columns`; see infer.ts for the paths that `bindings` may have. */
 export function compileJsonDecoder(
   columns: TableColumns,
   bindings: Bindings,
-  { maxColumns = DEFAULT_MAX_COLUMNS }: JsonDecoderOptions = {},
+  { maxColumns = DEFAULT_MAX_COLUMNS, ignores }: JsonDecoderOptions = {},
 ): JsonDecoder {
   const columnAt = (path: string) => {
     const id = bindings.get(path);
     return id === undefined ? undefined : (columns.byId(id) as BytesColumn | undefined);
   };
-  const state = new DecoderState(columnAt(REST_PATH), leavesOf(bindings, columns) >= maxColumns);
+  const state = new DecoderState({
+    rest: columnAt(REST_PATH),
+    full: leavesOf(bindings, columns) >= maxColumns,
+    ignores,
+  });
   const root = compileObject(pathTree(columns, bindings), state, 0);
   const rootText = columnAt(ROOT_TEXT_PATH);
   const { cursor } = state;
@@ -127,15 +133,21 @@ class DecoderState {
   readonly cursor = new JsonCursor();
   readonly #restColumn: BytesColumn | undefined;
   readonly #full: boolean;
+  readonly #ignores: JsonDecoderOptions['ignores'];
   unfit = false;
   /** See `JsonDecoder.misfits`. */
   misfits: string[] = [];
   /** This row's `_rest` so far: paths and their JSON text. */
   readonly rest: { readonly path: string; readonly value: string }[] = [];
 
-  constructor(restColumn: BytesColumn | undefined, full: boolean) {
-    this.#restColumn = restColumn;
-    this.#full = full;
+  constructor(options: {
+    readonly rest: BytesColumn | undefined;
+    readonly full: boolean;
+    readonly ignores: JsonDecoderOptions['ignores'];
+  }) {
+    this.#restColumn = options.rest;
+    this.#full = options.full;
+    this.#ignores = options.ignores;
   }
 
   /** Skips a value that has no column at `path`, `depth` levels down. True when that makes the record unfit. */
@@ -144,6 +156,7 @@ class DecoderState {
     cursor.peek();
     const start = cursor.pos;
     if (!cursor.skipValue()) return false;
+    if (this.#ignores?.(path()) === true) return false;
     const tooDeep = depth + cursor.contentDepth > MAX_COLUMN_DEPTH;
     if (this.#restColumn === undefined || !(this.#full || tooDeep)) {
       this.unfit = true;

@@ -6,6 +6,7 @@
 import { FloeError } from '../../base/error.ts';
 import { findSetting, parseSetting, type Settings, type Values } from '../../base/settings.ts';
 import * as catalog from './catalog.ts';
+import * as columns from './columns.ts';
 import * as convert from './convert.ts';
 import * as errors from './errors.ts';
 import * as evolution from './evolution.ts';
@@ -27,6 +28,7 @@ const themes: readonly Theme[] = [
   naming,
   convert,
   layout,
+  columns,
   errors,
   evolution,
   upsert,
@@ -40,6 +42,7 @@ export const topicConfigs = {
   ...naming.configs,
   ...convert.configs,
   ...layout.configs,
+  ...columns.configs,
   ...errors.configs,
   ...evolution.configs,
   ...upsert.configs,

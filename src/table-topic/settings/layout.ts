@@ -11,7 +11,6 @@ import {
   parseSortBy,
   type SortExpression,
 } from '../column-list.ts';
-import type { Refusals } from './theme.ts';
 
 export const SYSTEM_COLUMNS = ['partition', 'offset', 'timestamp', 'key', 'headers'] as const;
 export type SystemColumn = (typeof SYSTEM_COLUMNS)[number];
@@ -74,10 +73,6 @@ export const configs = {
     doc: 'Partitions one commit may write to. Bounds the files that a wild clock or key can open; what is past it goes into the next commit.',
   }),
 } as const satisfies Settings;
-
-export const unserved: Refusals = {
-  'table.topic.columns': 'column overrides are not served yet: columns follow the schema',
-};
 
 /** `table.topic.properties.X = Y` sets property X of the table. */
 export const PROPERTY_PREFIX = 'table.topic.properties.';
