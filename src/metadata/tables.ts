@@ -212,7 +212,7 @@ export interface TablesMetadata {
   /** Forgets those below the offset: the log has no such record any more. */
   pruneLetters(topicId: string, partition: number, belowOffset: number): Promise<void>;
   counters(topicId: string): Promise<TableCounters>;
-  /** One that is there keeps its age, unless that was 0. */
+  /** One that is there keeps its age, unless that was 0, and takes the newer parent, if any. */
   addIntents(intents: readonly Intent[]): Promise<void>;
   /** Oldest first, created before `beforeMs`. */
   intents(beforeMs: number, limit: number): Promise<readonly Intent[]>;

@@ -9,7 +9,7 @@ import type { Component } from '../base/lifecycle.ts';
 import { within } from '../base/lifecycle.ts';
 import type { Logger } from '../base/log.ts';
 import { backoffMs } from '../base/retry.ts';
-import type { TableIdentifier } from '../catalog/catalog.ts';
+import type { LoadedTable, TableIdentifier } from '../catalog/catalog.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { CommitRounds, type CommitRoundsDeps } from './commit-rounds.ts';
 import type { RecoveryPolicy } from './positions.ts';
@@ -55,6 +55,7 @@ export class TableCoordinator implements Component {
   #failures = 0;
   #commitWanted: (() => void)[] = [];
   #committing: Promise<void> | undefined;
+  #inCommit = false;
   #driving: Promise<void> | undefined;
   #policy: RecoveryPolicy | undefined;
 
@@ -160,6 +161,18 @@ export class TableCoordinator implements Component {
   /** Retention stays behind this offset (M3); undefined while it isn't known. */
   committedOffset(partition: number): number | undefined {
     return this.#progress.committedEnd(partition);
+  }
+
+  /** A commit is under way: between its look at the table and the catalog's answer. */
+  get committing(): boolean {
+    return this.#inCommit;
+  }
+
+  /** The tables whose upkeep this coordinator answers for: none unless it is at work (rule T6). */
+  upkept(): readonly LoadedTable[] {
+    const { binding } = this.#session;
+    if (this.#state !== 'running' || binding === undefined) return [];
+    return [binding.table, binding.deadLetterTable].filter((table) => table !== undefined);
   }
 
   async #drive(): Promise<void> {
@@ -298,7 +311,10 @@ export class TableCoordinator implements Component {
 
   /** Up to what was in the log at `tickMs` (wall time). */
   async #commit(tickMs: number): Promise<void> {
-    const end = await this.#rounds.run();
+    this.#inCommit = true;
+    const end = await this.#rounds.run().finally(() => {
+      this.#inCommit = false;
+    });
     if (end.kind === 'fenced') return this.#step('fenced', end.reason);
     if (end.kind === 'rewound') this.#staging.rearm();
     this.#failures = 0;

@@ -12,9 +12,15 @@ import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { SchemaSource } from '../schema-registry/schema-source.ts';
 import type { Log } from '../storage/log/log.ts';
 import type { JobRunner } from './job.ts';
+import type { MaintenanceTasks } from './maintenance/task.ts';
+import { MaintenanceThread } from './maintenance/thread-client.ts';
+import { MaintenanceWorker } from './maintenance/worker.ts';
 import { WorkerPool } from './pool.ts';
 import type { TableSettings } from './settings.ts';
 import { TableTopics } from './table-topics.ts';
+import { type KeyIndexes, KeyIndexHost } from './upsert/key-index.ts';
+import { KeyIndexClient } from './upsert/key-index-client.ts';
+import { MemoryRunFiles } from './upsert/run-files.ts';
 import { TableWorker } from './worker.ts';
 
 export { tableRoutes } from './routes.ts';
@@ -53,6 +59,8 @@ export interface TableTopicsDeps {
   readonly threads?: {
     readonly storeUri: string;
     readonly storeSettings: Readonly<Record<string, unknown>>;
+    /** Local folder of this node's key indexes (upsert tables). */
+    readonly keyFolder: string;
   };
 }
 
@@ -61,15 +69,36 @@ export function startTableTopics(deps: TableTopicsDeps): TableTopics {
   const { settings } = deps;
   const threads = settings['table.threads'] || Math.max(2, availableParallelism() - 1);
   const runner = makeRunner(deps, threads);
+  const upkeep = makeUpkeep(deps);
+  const keys = makeKeys(deps);
   const { metadata, threads: _threads, ...rest } = deps;
   const service = new TableTopics({
     ...rest,
     tables: metadata.tables,
     runner,
+    keys,
     lanes: deps.threads === undefined ? 1 : threads,
     jobsUnderWay: new Set(),
+    maintenanceWorkers: upkeep,
   });
-  return stoppingAlso(service, runner);
+  return stoppingAlso(service, [runner, keys, ...upkeep]);
+}
+
+function makeKeys({ threads, logger, warehouse }: TableTopicsDeps): KeyIndexes {
+  if (threads !== undefined) {
+    return new KeyIndexClient({ ...threads, folder: threads.keyFolder }, logger);
+  }
+  return new KeyIndexHost({
+    io: warehouse,
+    place: () => ({ database: ':memory:', runs: new MemoryRunFiles() }),
+  });
+}
+
+function makeUpkeep(deps: TableTopicsDeps): (MaintenanceTasks & Partial<Component>)[] {
+  const { threads, logger, settings, warehouse } = deps;
+  if (threads === undefined) return [new MaintenanceWorker(warehouse)];
+  const count = settings['table.compact.threads'];
+  return Array.from({ length: count }, () => new MaintenanceThread(threads, logger));
 }
 
 function makeRunner(deps: TableTopicsDeps, threads: number): JobRunner & Partial<Component> {
@@ -80,11 +109,11 @@ function makeRunner(deps: TableTopicsDeps, threads: number): JobRunner & Partial
 }
 
 /** The workers end with the service, after it. */
-function stoppingAlso(service: TableTopics, runner: Partial<Component>): TableTopics {
+function stoppingAlso(service: TableTopics, workers: readonly Partial<Component>[]): TableTopics {
   const stop = service.stop.bind(service);
   service.stop = async () => {
     await stop();
-    await runner.stop?.();
+    await Promise.all(workers.map((worker) => worker.stop?.()));
   };
   return service;
 }

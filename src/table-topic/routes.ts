@@ -1,6 +1,7 @@
 // HTTP for table topics: status and commands. Mounted by the composition root on the process's API server.
 //   GET  /v1/tables            all tables
 //   GET  /v1/tables/:name      one, by topic name
+//   POST /v1/tables/:name/compact | expire            maintenance at once
 //   POST /v1/tables/:name/pause | resume | commit     resume takes {"policy": "rewind" | "keep" | "restart"}
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { FloeError } from '../base/error.ts';
@@ -37,6 +38,13 @@ export function tableRoutes(app: FastifyInstance, deps: { readonly tables: Table
         return tables.status(params.name);
       }),
   );
+  for (const what of ['compact', 'expire'] as const)
+    app.post<{ Params: { name: string } }>(`/v1/tables/:name/${what}`, ({ params }, reply) =>
+      answer(reply, async () => {
+        await tables.maintain(params.name, what);
+        return tables.status(params.name);
+      }),
+    );
   app.post<{ Params: { name: string } }>('/v1/tables/:name/commit', ({ params }, reply) =>
     answer(reply, async () => {
       await tables.commit(params.name);

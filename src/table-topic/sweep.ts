@@ -6,7 +6,7 @@ import { FloeError, isFloeError } from '../base/error.ts';
 import type { Logger } from '../base/log.ts';
 import type { Catalog, TableIdentifier } from '../catalog/catalog.ts';
 import type { Warehouse } from '../catalog/index.ts';
-import { manifestsOf, readManifests } from '../formats/iceberg/index.ts';
+import { manifestsOf, readManifests, STATUS_DELETED } from '../formats/iceberg/index.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
 import type { Intent, TablesMetadata } from '../metadata/tables.ts';
 import { LETTERS_PARENT, movedPast } from './watermark.ts';
@@ -114,7 +114,9 @@ async function names({ warehouse }: SweepDeps, metadata: TableMetadata, prefix: 
     // Metadata is named in full.
     if (prefix.endsWith('.avro')) continue;
     const entries = await readManifests(warehouse, metadata, manifests);
-    if (entries.flat().some(({ file }) => file.filePath.startsWith(prefix))) return true;
+    // An entry that says a file was deleted needs it no more than one that isn't there.
+    const live = entries.flat().filter(({ status }) => status !== STATUS_DELETED);
+    if (live.some(({ file }) => file.filePath.startsWith(prefix))) return true;
   }
   return false;
 }

@@ -9,6 +9,9 @@ import type { TableCounters } from '../metadata/tables.ts';
 import type { TopicChange } from '../metadata/topic-directory.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { type CoordinatorDeps, TableCoordinator } from './coordinator.ts';
+import { type MaintenanceSubject, TableMaintenance } from './maintenance/maintenance.ts';
+import type { UpkeepStatus } from './maintenance/status.ts';
+import type { MaintenanceTasks } from './maintenance/task.ts';
 import type { RecoveryPolicy } from './positions.ts';
 import { isEnabled, isTableTopicConfig, resolveTopicConfigs } from './settings.ts';
 import { sweep } from './sweep.ts';
@@ -30,9 +33,15 @@ export interface TableStatus {
   readonly stagedBytes: number;
   readonly commitIntervalMs: number;
   readonly counters: TableCounters;
+  /** Compaction, expiry, orphans of the table and of its dead-letter table; missing before the first look. */
+  readonly maintenance?: UpkeepStatus;
+  readonly deadLetterMaintenance?: UpkeepStatus;
 }
 
-export type TableTopicsOptions = CoordinatorDeps;
+export interface TableTopicsOptions extends CoordinatorDeps {
+  /** Missing: tables aren't maintained by this process. */
+  readonly maintenanceWorkers?: readonly MaintenanceTasks[];
+}
 
 interface Entry {
   topic: Topic;
@@ -47,6 +56,7 @@ export class TableTopics implements Component {
   readonly #options: TableTopicsOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #unsubscribe: () => void;
+  readonly #maintenance: TableMaintenance | undefined;
   #sweeping: Timer | undefined;
   #stopped = false;
 
@@ -64,6 +74,11 @@ export class TableTopics implements Component {
       this.#lag(),
     );
     this.#scheduleSweep();
+    const { maintenanceWorkers: workers } = options;
+    if (workers === undefined) return;
+    const subjects = () => this.#subjects();
+    this.#maintenance = new TableMaintenance({ ...options, workers, subjects });
+    this.#maintenance.start();
   }
 
   /** Commits or leaves staged, within `table.stop.commit.ms` per table, all at once. */
@@ -72,6 +87,7 @@ export class TableTopics implements Component {
     this.#stopped = true;
     this.#unsubscribe();
     this.#sweeping?.cancel();
+    await this.#maintenance?.stop();
     await Promise.all(
       [...this.#entries.values()].map(async (entry) => {
         await entry.work;
@@ -104,6 +120,39 @@ export class TableTopics implements Component {
   /** Returns once what was in the log when called is committed. @throws FloeError `unavailable` with the reason. */
   async commit(name: string): Promise<void> {
     await (await this.#coordinator(name)).commitNow();
+  }
+
+  /** Compacts the table, or expires its snapshots, at once. @throws FloeError `unavailable`, or what kept it from it. */
+  async maintain(name: string, what: 'compact' | 'expire'): Promise<void> {
+    const coordinator = await this.#coordinator(name);
+    const { topic } = coordinator;
+    if (this.#maintenance === undefined)
+      throw new FloeError('unavailable', 'this process maintains no tables');
+    for (const [at] of coordinator.upkept().entries())
+      await this.#maintenance.runNow(upkeepKey(topic, at), what);
+    if (coordinator.upkept().length > 0) return;
+    const { state, reason } = coordinator.view();
+    const why = reason === '' ? '' : `: ${reason}`;
+    throw new FloeError('unavailable', `the table of topic "${name}" is ${state}${why}`);
+  }
+
+  /** The tables that this process maintains now. */
+  #subjects(): MaintenanceSubject[] {
+    return [...this.#entries.values()].flatMap(({ topic, coordinator }) =>
+      (coordinator?.upkept() ?? []).map((table, at) => ({
+        key: upkeepKey(topic, at),
+        config: resolveTopicConfigs(topic.config),
+        committing: () => coordinator!.committing,
+        table: {
+          topicId: topic.topicId,
+          identifier: table.identifier,
+          role: at === 0 ? ('data' as const) : ('deadLetters' as const),
+          mainName: coordinator!.view().identifier.name,
+          tableUuid: table.metadata['table-uuid'],
+          epoch: coordinator!.view().epoch,
+        },
+      })),
+    );
   }
 
   /**
@@ -241,6 +290,8 @@ export class TableTopics implements Component {
       commitIntervalMs:
         fault === '' ? resolveTopicConfigs(topic.config)['table.topic.commit.interval.ms'] : 0,
       counters,
+      ...present('maintenance', this.#maintenance?.status(upkeepKey(topic, 0))),
+      ...present('deadLetterMaintenance', this.#maintenance?.status(upkeepKey(topic, 1))),
     };
   }
 
@@ -276,6 +327,12 @@ export class TableTopics implements Component {
     });
   }
 }
+
+/** The table itself, then its dead-letter table. */
+const upkeepKey = (topic: Topic, at: number) => `${topic.topicId}/${at}`;
+
+const present = <K extends string, V>(key: K, value: V | undefined) =>
+  value === undefined ? {} : ({ [key]: value } as { readonly [P in K]: V });
 
 const NO_COUNTERS: TableCounters = {
   rows: 0,

@@ -1,4 +1,4 @@
-// floe tables list | status | pause | resume | commit
+// floe tables list | status | pause | resume | commit | compact | expire
 import { Command } from 'commander';
 import type { TableStatus } from '../../table-topic/index.ts';
 import { call, HTTP_SERVER } from '../http-client.ts';
@@ -38,6 +38,8 @@ const VERBS: Readonly<Record<string, string>> = {
   pause: 'stop working on a table; records stay in the topic',
   resume: 'go on with a paused or suspended table',
   commit: 'commit what is there now instead of at the next interval',
+  compact: 'rewrite small and much-deleted data files now',
+  expire: 'remove old snapshots and the files only they need now',
 };
 
 async function listTables({ server }: ServerOption): Promise<void> {

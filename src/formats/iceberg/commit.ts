@@ -45,6 +45,8 @@ export interface CommitInput {
   readonly summary?: Summary;
   /** Data sequence number of the added data files (compaction keeps the one it started from). */
   readonly dataSequenceNumber?: number;
+  /** Manifests of a kind from which on they are merged; by default what the table's properties say. */
+  readonly mergeFrom?: number;
 }
 
 export interface PreparedObject {
@@ -169,7 +171,7 @@ class Draft {
   /** Joins small manifests of one spec and content once enough of them have accumulated. */
   async merge(manifests: readonly ManifestFile[]): Promise<ManifestFile[]> {
     const { io, metadata } = this.#input;
-    const plan = mergePlan(manifests, metadata.properties ?? {});
+    const plan = mergePlan(manifests, metadata.properties ?? {}, this.#input.mergeFrom);
     for (const bin of plan.bins) {
       const entries = await readManifests(io, metadata, bin);
       this.#write(

@@ -13,17 +13,20 @@ export interface MergePlan {
 }
 
 /**
+ * `mergeFrom`: the count to merge from, where it isn't the table's own.
  * Manifests of one spec and content below the target size are joined, up to that size each, once there are
  * `min-count-to-merge` of them: the cost of a merge is spread over as many commits.
  */
 export function mergePlan(
   manifests: readonly ManifestFile[],
   properties: Readonly<Record<string, string>>,
+  mergeFrom?: number,
 ): MergePlan {
   if (properties['commit.manifest-merge.enabled'] === 'false') {
     return { kept: [...manifests], bins: [] };
   }
-  const minCount = positive(properties['commit.manifest.min-count-to-merge'], MIN_COUNT);
+  const minCount =
+    mergeFrom ?? positive(properties['commit.manifest.min-count-to-merge'], MIN_COUNT);
   const target = positive(properties['commit.manifest.target-size-bytes'], TARGET_BYTES);
   const groups = new Map<string, ManifestFile[]>();
   for (const manifest of manifests) {

@@ -194,3 +194,11 @@ test('offsets lost to retention are counted', async () => {
   );
   expect(await tables.counters(topicId)).toMatchObject({ lostOffsets: 4 });
 });
+
+test('M2: an intent named by a further request takes the parent that this one asserted, and keeps its age', async () => {
+  const intent = { prefix: 'data/a-0.parquet', topicId, createdMs: 1, ...ofTable };
+  await tables.addIntents([{ ...intent, parent: '7' }]);
+  await tables.addIntents([{ ...intent, createdMs: 9, parent: '8' }]);
+  await tables.addIntents([{ ...intent, createdMs: 10 }]);
+  expect(await tables.intents(100, 10)).toMatchObject([{ createdMs: 1, parent: '8' }]);
+});

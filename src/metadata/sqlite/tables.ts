@@ -493,7 +493,9 @@ export class SqliteTables implements TablesMetadata {
       .prepare(
         `INSERT INTO table_intents
          (prefix, topic_id, created_ms, namespace, table_name, parent) VALUES (?, ?, ?, ?, ?, ?)
-         ON CONFLICT DO UPDATE SET created_ms = excluded.created_ms WHERE created_ms = 0`,
+         ON CONFLICT DO UPDATE SET
+           created_ms = CASE created_ms WHEN 0 THEN excluded.created_ms ELSE created_ms END,
+           parent = coalesce(excluded.parent, parent)`,
       )
       .run(
         intent.prefix,

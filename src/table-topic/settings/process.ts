@@ -1,5 +1,5 @@
 // Settings of the table work of a whole process. Not for: what one topic asks of its table (the other themes).
-import { int, long, type Settings, type Values } from '../../base/settings.ts';
+import { bool, int, long, type Settings, type Values } from '../../base/settings.ts';
 
 /** Settings of the process's table work. */
 export const tableSettings = {
@@ -54,6 +54,31 @@ export const tableSettings = {
     default: 600_000,
     min: 1_000,
     doc: 'Age after which files of abandoned jobs are deleted.',
+  }),
+  'table.maintenance.enable': bool({
+    default: true,
+    doc: 'Compact tables, expire their snapshots and remove orphans in the background. Off: only by command.',
+  }),
+  'table.compact.threads': int({
+    default: 1,
+    min: 1,
+    max: 64,
+    doc: 'Tables maintained at the same time, each on a thread of its own, which runs at low priority (Linux).',
+  }),
+  'table.compact.bytes.per.second': long({
+    default: 64 * 2 ** 20,
+    min: 0,
+    doc: 'Bytes of data files that maintenance rewrites a second and thread, on average; 0: no limit. Keeps disk and store for commits and readers.',
+  }),
+  'table.compact.memory.bytes': long({
+    default: 256 * 2 ** 20,
+    min: 4 * 2 ** 20,
+    doc: 'Column buffers of one rewrite, about. Sorted tables are sorted this much at a time, others take a quarter per row group; the file being written comes on top.',
+  }),
+  'table.compact.commit.attempts': int({
+    default: 20,
+    min: 1,
+    doc: 'Commits of one rewrite that may lose against other writers before it is given up.',
   }),
 } as const satisfies Settings;
 

@@ -15,6 +15,16 @@ export async function liveFiles(io: FileReader, metadata: TableMetadata): Promis
     .map((entry) => entry.file);
 }
 
+/** URIs of data and delete files that some retained snapshot has live. */
+export async function retainedFiles(io: FileReader, metadata: TableMetadata): Promise<Set<string>> {
+  const found = new Set<string>();
+  for (const snapshot of metadata.snapshots ?? []) {
+    const entries = await readManifests(io, metadata, await manifestsOf(io, snapshot));
+    for (const { status, file } of entries.flat()) if (status !== 2) found.add(file.filePath);
+  }
+  return found;
+}
+
 export async function readRows(
   io: FileReader,
   metadata: TableMetadata,

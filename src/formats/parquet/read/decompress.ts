@@ -1,5 +1,6 @@
 // Pages as they were before compression. Codecs that Iceberg's writers use; others are refused by name.
 import zlib from 'node:zlib';
+import { uncompressSync as unlz4 } from 'lz4-napi';
 import { uncompressSync as unsnappy } from 'snappy';
 import { FloeError } from '../../../base/error.ts';
 
@@ -18,7 +19,16 @@ const CODECS: Readonly<Record<string, Decompress>> = {
   BROTLI: (input, length) =>
     zlib.brotliDecompressSync(input, { maxOutputLength: Math.max(1, length) }),
   ZSTD: zstdDecompressor(),
+  LZ4_RAW: rawLz4,
 };
+
+/** The native decoder wants the size in front of the block. */
+function rawLz4(input: Uint8Array, length: number): Uint8Array {
+  const sized = Buffer.alloc(4 + input.length);
+  sized.writeUInt32LE(length, 0);
+  sized.set(input, 4);
+  return unlz4(sized);
+}
 
 /** By the codec's name in the footer. @throws FloeError `unsupported`. */
 export function decompressor(codec: string): Decompress {

@@ -241,7 +241,7 @@ describe('files of DuckDB', () => {
     'uuid',
   ]);
 
-  it.each(['snappy', 'zstd', 'gzip', 'uncompressed', 'brotli'])(
+  it.each(['snappy', 'zstd', 'gzip', 'uncompressed', 'brotli', 'lz4_raw'])(
     'compressed by %s',
     async (codec) => {
       const path = join(folder, `${codec}.parquet`);

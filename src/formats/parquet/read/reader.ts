@@ -59,9 +59,14 @@ export class ParquetReader {
   /**
    * Appends the rows of one row group. Columns that the file doesn't have lag behind: their rows are null unless the
    * caller fills them. After an error the columns are to be cleared.
+   * @param wanted false for top-level fields that are not to be read: they lag too
    * @throws FloeError `corrupt`, `unsupported`.
    */
-  readRowGroup(index: number, columns: TableColumns): void {
+  readRowGroup(
+    index: number,
+    columns: TableColumns,
+    wanted: (fieldId: number) => boolean = () => true,
+  ): void {
     const group = this.#metadata.row_groups[index];
     assert(group !== undefined, 'a row group of the file');
     if (!this.#columns.some((node) => node.fieldId !== undefined))
@@ -74,6 +79,7 @@ export class ParquetReader {
       return chunk;
     });
     columns.schema.fields.forEach((field, at) => {
+      if (!wanted(field.id)) return;
       const node = this.#columns.find((one) => one.fieldId === field.id);
       if (node === undefined) {
         checkAbsent(field);
