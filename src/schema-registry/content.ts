@@ -3,11 +3,10 @@ import { createHash } from 'node:crypto';
 import { FloeError } from '../base/error.ts';
 import { uuidToText } from '../base/prng.ts';
 import type { RegistryMetadata, SchemaContent, SchemaRow } from '../metadata/registry.ts';
-import { badDefault } from './avro/defaults.ts';
-import { parseAvro } from './avro/parse.ts';
-import type { AvroSchema, Names } from './avro/schema.ts';
-import { avroText } from './avro/text.ts';
 import { errors } from './errors.ts';
+import type { Dependency } from './format.ts';
+import { type AnyFormat, formatOf, SCHEMA_TYPES } from './formats.ts';
+import { wellKnownSource } from './protobuf/well-known.ts';
 import type { SchemaReference } from './schema-source.ts';
 import type { RegistrySettings } from './settings.ts';
 
@@ -23,11 +22,11 @@ export interface SchemaInput {
 
 export interface PreparedSchema {
   readonly content: SchemaContent;
-  readonly parsed: AvroSchema;
+  readonly format: AnyFormat;
+  /** What the format made of it. */
+  readonly parsed: unknown;
 }
 
-/** Types that Confluent's registry knows and this one doesn't serve yet, with the reason for clients. */
-const UNSERVED_TYPES = ['PROTOBUF', 'JSON'];
 /** Chains of references longer than this are refused: each link is a recursion. */
 const MAX_REFERENCE_DEPTH = 50;
 
@@ -41,7 +40,7 @@ export class SchemaContents {
   readonly #metadata: RegistryMetadata;
   readonly #settings: RegistrySettings;
   /** Parsed schemas by id, least recently used first. */
-  readonly #parsed = new Map<number, AvroSchema>();
+  readonly #parsed = new Map<number, unknown>();
 
   constructor(metadata: RegistryMetadata, settings: RegistrySettings) {
     this.#metadata = metadata;
@@ -51,30 +50,29 @@ export class SchemaContents {
   /** @throws FloeError 42201 with the reason, 42209 when the text is too large. */
   async prepare(input: SchemaInput, normalize: boolean): Promise<PreparedSchema> {
     const type = (input.schemaType ?? 'AVRO').toUpperCase();
-    if (type !== 'AVRO') throw errors.invalidSchema(type, unservedReason(type));
+    const format = formatOf(type);
+    if (format === undefined)
+      throw errors.invalidSchema(type, `Invalid schema type ${type}: ${SCHEMA_TYPES.join(', ')}`);
     if (input.schema.trim() === '') throw errors.invalidSchema(type, 'Empty schema');
     this.#assertSize(input.schema);
-    try {
-      const references = await this.#resolveVersions(input.references ?? []);
-      const known = await this.#referencedNames(references, { visited: new Set(), depth: 0 });
-      const { schema: parsed } = parseAvro(input.schema, known);
-      if (this.#settings['schema.registry.avro.validate.defaults']) assertDefaults(parsed);
-      const schema = avroText(parsed, { known, normalize });
+    return withReason(type, async () => {
+      const given = await this.#resolveVersions(input.references ?? []);
+      const references = normalize ? sortedReferences(given) : given;
+      const parsed = format.parse(input.schema, await this.#dependencies(references), {
+        validateDefaults: this.#settings['schema.registry.avro.validate.defaults'],
+      });
+      const schema = format.text(parsed, { normalize });
       const contract = contractText(input);
       const guid = guidOf([type, schema, JSON.stringify(references), contract]);
-      return { parsed, content: { type, schema, references, contract, guid } };
-    } catch (caught) {
-      const error = FloeError.from(caught);
-      if (error.code !== 'invalid' || 'registryCode' in error.details) throw error;
-      throw errors.invalidSchema(type, error.message);
-    }
+      return { format, parsed, content: { type, schema, references, contract, guid } };
+    });
   }
 
-  /** The parsed form of a stored schema. */
-  async parsed(row: SchemaRow): Promise<AvroSchema> {
+  /** The parsed form of a stored schema, for its format. */
+  async parsed(row: SchemaRow): Promise<unknown> {
     const known = this.#parsed.get(row.id);
     this.#parsed.delete(row.id);
-    const schema = known ?? (await this.#parse(row, { visited: new Set(), depth: 0 })).schema;
+    const schema = known ?? (await this.#parse(row));
     this.#parsed.set(row.id, schema);
     const [oldest] = this.#parsed.keys();
     if (this.#parsed.size > this.#settings['schema.registry.parsed.cache.size'])
@@ -82,33 +80,21 @@ export class SchemaContents {
     return schema;
   }
 
-  /** The schema's text with its references inlined, so that it stands alone. */
-  async standalone(row: SchemaRow): Promise<string> {
-    return row.references.length === 0 ? row.schema : avroText(await this.parsed(row));
+  /** The text in the form that `format=` names; as stored for forms that the schema's format doesn't have. */
+  async formatted(row: SchemaRow, form: string): Promise<string> {
+    if (form === '') return row.schema;
+    return withReason(row.type, async () => {
+      const parsed = await this.parsed(row);
+      return formatOf(row.type)?.formatted(parsed, form) ?? row.schema;
+    });
   }
 
   /** Texts of all that the schema refers to, by name, each after those it depends on. */
   async resolved(row: SchemaRow): Promise<ReadonlyMap<string, string>> {
     const texts = new Map<string, string>();
-    await this.#resolve(row.references, { visited: new Set(), depth: 0 }, texts);
-    return texts;
-  }
-
-  async #resolve(
-    references: readonly SchemaReference[],
-    walk: Walk,
-    texts: Map<string, string>,
-  ): Promise<void> {
-    if (walk.depth > MAX_REFERENCE_DEPTH)
-      throw new FloeError('invalid', `references are nested deeper than ${MAX_REFERENCE_DEPTH}`);
-    for (const reference of references) {
-      const key = `${reference.version} ${reference.subject}`;
-      if (walk.visited.has(key)) continue;
-      walk.visited.add(key);
-      const row = await this.#referenced(reference);
-      await this.#resolve(row.references, { ...walk, depth: walk.depth + 1 }, texts);
-      if (!texts.has(reference.name)) texts.set(reference.name, row.schema);
-    }
+    for (const { reference, text } of await this.#dependencies(row.references))
+      if (!texts.has(reference.name)) texts.set(reference.name, text);
+    return row.type === 'PROTOBUF' ? withWellKnown(row.schema, texts) : texts;
   }
 
   /** Drops what is kept about an id that was permanently deleted. */
@@ -138,20 +124,31 @@ export class SchemaContents {
     return resolved;
   }
 
-  async #referencedNames(references: readonly SchemaReference[], walk: Walk): Promise<Names> {
-    if (walk.depth > MAX_REFERENCE_DEPTH)
+  /** What the references lead to, each once and after what it depends on. */
+  async #dependencies(references: readonly SchemaReference[]): Promise<readonly Dependency[]> {
+    const found: Dependency[] = [];
+    if (references.length > 0)
+      await this.#collect(references, { visited: new Set(), depth: 0 }, found);
+    return found;
+  }
+
+  async #collect(
+    references: readonly SchemaReference[],
+    { visited, depth }: Walk,
+    found: Dependency[],
+  ): Promise<void> {
+    if (depth > MAX_REFERENCE_DEPTH)
       throw new FloeError('invalid', `references are nested deeper than ${MAX_REFERENCE_DEPTH}`);
-    let names: Names = new Map();
     for (const reference of references) {
       const key = `${reference.version} ${reference.subject}`;
-      if (walk.visited.has(key)) continue;
-      walk.visited.add(key);
-      if (walk.visited.size > this.#settings['schema.registry.max.references'])
+      if (visited.has(key)) continue;
+      visited.add(key);
+      if (visited.size > this.#settings['schema.registry.max.references'])
         throw new FloeError('invalid', 'too many references (schema.registry.max.references)');
       const row = await this.#referenced(reference);
-      names = (await this.#parse(row, { ...walk, depth: walk.depth + 1 }, names)).names;
+      await this.#collect(row.references, { visited, depth: depth + 1 }, found);
+      found.push({ reference, text: row.schema });
     }
-    return names;
   }
 
   /** Soft-deleted versions still serve those who refer to them. */
@@ -162,22 +159,46 @@ export class SchemaContents {
     return row;
   }
 
-  async #parse(row: SchemaRow, walk: Walk, above: Names = new Map()) {
-    const own = await this.#referencedNames(row.references, walk);
-    return parseAvro(row.schema, new Map([...above, ...own]));
+  async #parse(row: SchemaRow): Promise<unknown> {
+    const dependencies = await this.#dependencies(row.references);
+    return formatOf(row.type)!.parse(row.schema, dependencies, { validateDefaults: false });
   }
 }
 
-function unservedReason(type: string): string {
-  return UNSERVED_TYPES.includes(type)
-    ? `schemas of type ${type} are not served by this version of Floe; AVRO is`
-    : `unknown schema type; AVRO is served`;
+/** Runs `work`; what is wrong with the schema becomes the registry's error about it. */
+async function withReason<T>(type: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (caught) {
+    const error = FloeError.from(caught);
+    if (error.code !== 'invalid' || 'registryCode' in error.details) throw error;
+    throw errors.invalidSchema(type, error.message);
+  }
 }
 
-function assertDefaults(schema: AvroSchema): void {
-  const bad = badDefault(schema);
-  if (bad !== undefined)
-    throw new FloeError('invalid', `the default of field ${bad} does not fit its type`);
+/** Order means nothing. */
+function sortedReferences(references: readonly SchemaReference[]): SchemaReference[] {
+  const byText = new Map(
+    references.map((one) => [`${one.name} ${one.subject} ${one.version}`, one]),
+  );
+  return [...byText.keys()].sort().map((key) => byText.get(key)!);
+}
+
+const IMPORT = /\bimport\s+(?:public\s+|weak\s+)?"([^"]+)"/g;
+
+/** Adds the built-in files outside google/protobuf that the texts import: decoders don't have them. */
+function withWellKnown(text: string, texts: Map<string, string>): ReadonlyMap<string, string> {
+  const added = new Map<string, string>();
+  const add = (source: string) => {
+    for (const [, path] of source.matchAll(IMPORT)) {
+      const known = texts.has(path!) || added.has(path!) ? undefined : wellKnownSource(path!);
+      if (known === undefined) continue;
+      add(known);
+      added.set(path!, known);
+    }
+  };
+  for (const source of [text, ...texts.values()]) add(source);
+  return new Map([...added, ...texts]);
 }
 
 /** Metadata and rule set are the clients' business: kept and returned as they came. */

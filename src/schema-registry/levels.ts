@@ -1,7 +1,6 @@
 // The seven compatibility levels: which versions a new schema is compared with, and in which direction.
-// Not here: the comparison itself (avro/compatibility.ts).
-import { differences, type Incompatibility } from './avro/compatibility.ts';
-import type { AvroSchema } from './avro/schema.ts';
+// Not here: the comparison itself (compatibility.ts of each format).
+import type { SchemaFormat } from './format.ts';
 
 export const LEVELS = [
   'NONE',
@@ -17,10 +16,10 @@ export type CompatibilityLevel = (typeof LEVELS)[number];
 /** Confluent's global default. */
 export const DEFAULT_LEVEL: CompatibilityLevel = 'BACKWARD';
 
-export interface EarlierSchema {
+export interface EarlierSchema<S> {
   readonly version: number;
   readonly text: string;
-  readonly schema: AvroSchema;
+  readonly schema: S;
 }
 
 /** Which of a subject's versions (oldest first) the level compares with, newest first. */
@@ -32,46 +31,33 @@ export function comparedVersions<T>(
   return level.endsWith('_TRANSITIVE') ? versions.toReversed() : versions.slice(-1);
 }
 
-/** Why `schema` may not follow `earlier` under `level`; empty when it may. */
-export function incompatibilities(
+/** Why `schema` may not follow `earlier` of the same format under `level`; empty when it may. */
+export function incompatibilities<S>(
+  format: SchemaFormat<S>,
   level: CompatibilityLevel,
-  schema: AvroSchema,
-  earlier: EarlierSchema,
+  { schema, earlier }: { readonly schema: S; readonly earlier: EarlierSchema<S> },
 ): readonly string[] {
+  const backward = level.startsWith('BACKWARD') || level.startsWith('FULL');
+  const forward = level.startsWith('FORWARD') || level.startsWith('FULL');
   const found = [
-    ...(level.startsWith('BACKWARD') || level.startsWith('FULL')
-      ? differences(schema, earlier.schema).map((item) => describe(item, 'new', 'old'))
+    ...(backward
+      ? format.differences(schema, earlier.schema, { reader: 'new', writer: 'old' })
       : []),
-    ...(level.startsWith('FORWARD') || level.startsWith('FULL')
-      ? differences(earlier.schema, schema).map((item) => describe(item, 'old', 'new'))
+    ...(forward
+      ? format.differences(earlier.schema, schema, { reader: 'old', writer: 'new' })
       : []),
   ];
-  if (found.length === 0) return [];
+  return found.length === 0 ? [] : [...found, ...context(level, earlier)];
+}
+
+/** What every verdict ends with: the version and level it is about. */
+export function context(
+  level: CompatibilityLevel,
+  { version, text }: { readonly version: number; readonly text: string },
+): readonly string[] {
   return [
-    ...found,
-    `{oldSchemaVersion: ${earlier.version}}`,
-    `{oldSchema: '${earlier.text}'}`,
+    `{oldSchemaVersion: ${version}}`,
+    `{oldSchema: '${text}'}`,
     `{compatibility: '${level}'}`,
   ];
-}
-
-function describe(item: Incompatibility, reader: 'new' | 'old', writer: 'new' | 'old'): string {
-  return `{errorType:'${item.type}', description:'${sentence(item, reader, writer)}', additionalInfo:'${item.detail}'}`;
-}
-
-function sentence({ type, path, detail }: Incompatibility, reader: string, writer: string): string {
-  switch (type) {
-    case 'NAME_MISMATCH':
-      return `The name of the schema has changed (path '${path}')`;
-    case 'FIXED_SIZE_MISMATCH':
-      return `The size of FIXED type field at path '${path}' in the ${reader} schema does not match with the ${writer} schema`;
-    case 'MISSING_ENUM_SYMBOLS':
-      return `The ${reader} schema is missing enum symbols '${detail}' at path '${path}' in the ${writer} schema`;
-    case 'READER_FIELD_MISSING_DEFAULT_VALUE':
-      return `The field '${detail}' at path '${path}' in the ${reader} schema has no default value and is missing in the ${writer} schema`;
-    case 'TYPE_MISMATCH':
-      return `The type (path '${path}') of a field in the ${reader} schema does not match with the ${writer} schema`;
-    case 'MISSING_UNION_BRANCH':
-      return `The ${reader} schema is missing a type inside a union field at path '${path}' in the ${writer} schema`;
-  }
 }

@@ -12,7 +12,7 @@ import type {
 } from '../metadata/registry.ts';
 import { type PreparedSchema, SchemaContents, type SchemaInput } from './content.ts';
 import { errors } from './errors.ts';
-import { comparedVersions, incompatibilities } from './levels.ts';
+import { comparedVersions, context, incompatibilities } from './levels.ts';
 import type { RegistrySettings } from './settings.ts';
 import { type Mode, type RegistryConfig, SubjectSettings } from './subject-settings.ts';
 
@@ -261,9 +261,14 @@ export class SchemaRegistry {
     const group = groupOf(prepared.content, compatibilityGroup);
     const peers = versions.filter((row) => groupOf(row, compatibilityGroup) === group);
     for (const row of comparedVersions(level, peers)) {
+      if (row.type !== prepared.content.type)
+        return [
+          'Incompatible because of different schema type',
+          ...context(level, { version: row.version, text: row.schema }),
+        ];
       const schema = await this.contents.parsed(row);
       const earlier = { version: row.version, text: row.schema, schema };
-      const found = incompatibilities(level, prepared.parsed, earlier);
+      const found = incompatibilities(prepared.format, level, { schema: prepared.parsed, earlier });
       if (found.length > 0) return found;
     }
     return [];

@@ -15,7 +15,7 @@ export function registrySource(registry: SchemaRegistry): SchemaSource {
     id: row.id,
     guid: row.guid,
     type: row.type as SchemaType,
-    schema: row.type === 'AVRO' ? await registry.contents.standalone(row) : row.schema,
+    schema: row.type === 'AVRO' ? await registry.contents.formatted(row, 'resolved') : row.schema,
     references: row.references,
     resolved: row.type === 'AVRO' ? new Map() : await registry.contents.resolved(row),
   });

@@ -1,6 +1,6 @@
 // Does a default fit its type? Avro specification 1.12, "Complex Types": a union's default is one of its branches
 // (Java and Confluent check the first only up to 1.11), bytes and fixed are strings of code points below 256.
-import { isObject, type Json, JsonNumber, toNumber } from './json.ts';
+import { isObject, type Json, JsonNumber, toNumber } from '../json.ts';
 import type { AvroSchema, RecordSchema } from './schema.ts';
 
 /** The first field whose default doesn't fit, as `record.field`; undefined when all do. */

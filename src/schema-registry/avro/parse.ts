@@ -1,7 +1,7 @@
 // Avro JSON text → schema, as strict as Apache Avro's Java parser (what Confluent's registry accepts): names,
 // duplicates, unions, sizes. Defaults are checked by defaults.ts, and only on request, as there.
 import { FloeError } from '../../base/error.ts';
-import { isObject, type Json, type JsonObject, parseJson, toNumber } from './json.ts';
+import { isObject, type Json, type JsonObject, parseJson, toNumber } from '../json.ts';
 import {
   type AnyNamedSchema,
   type AvroSchema,

@@ -1,6 +1,6 @@
 // Avro schemas as data: what parse.ts makes, text.ts writes and compatibility.ts compares.
 // Recursive schemas are cyclic graphs: a named schema refers to the very same object wherever it occurs.
-import type { Json, JsonObject } from './json.ts';
+import type { Json, JsonObject } from '../json.ts';
 
 const PRIMITIVES = [
   'null',

@@ -1,7 +1,7 @@
 // Schema → text. The canonical form is the order and spelling of Apache Avro's Java library (Schema.toString):
 // two texts that differ only in white space, key order or spelled-out defaults have one canonical form, so one id.
 // Unlike Avro's "parsing canonical form" it keeps docs, defaults, aliases and foreign properties.
-import { formatJson, type Json, type JsonObject } from './json.ts';
+import { formatJson, type Json, type JsonObject } from '../json.ts';
 import { type AnyNamedSchema, type AvroSchema, type Field, isNamed, type Names } from './schema.ts';
 
 export interface TextOptions {

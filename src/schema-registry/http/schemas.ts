@@ -1,15 +1,13 @@
 // Routes under /schemas: by id, by guid, all of them.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { SubjectVersionRow } from '../../metadata/registry.ts';
+import type { SchemaRow, SubjectVersionRow } from '../../metadata/registry.ts';
+import { SCHEMA_TYPES } from '../formats.ts';
 import type { SchemaRegistry } from '../registry.ts';
 import { flag, page, pathPart, queryText, schemaId } from './input.ts';
 import { schemaBody, versionBody } from './output.ts';
 
-/** Types that can be registered. Confluent's list has PROTOBUF and JSON too. */
-const SERVED_TYPES = ['AVRO'];
-
 export function schemaRoutes(app: FastifyInstance, registry: SchemaRegistry): void {
-  app.get('/schemas/types', async () => SERVED_TYPES);
+  app.get('/schemas/types', async () => SCHEMA_TYPES);
 
   app.get('/schemas', async (request) => {
     const prefix = queryText(request, 'subjectPrefix') ?? '';
@@ -48,15 +46,13 @@ export function schemaRoutes(app: FastifyInstance, registry: SchemaRegistry): vo
   });
 }
 
-/** The text as stored, or with references inlined for `format=resolved`. */
+/** The text as stored, or in the form that `format` of the query asks for. */
 export function textFor(
   request: FastifyRequest,
   registry: SchemaRegistry,
-  row: Parameters<SchemaRegistry['contents']['standalone']>[0],
-): Promise<string> | string {
-  return queryText(request, 'format') === 'resolved'
-    ? registry.contents.standalone(row)
-    : row.schema;
+  row: SchemaRow,
+): Promise<string> {
+  return registry.contents.formatted(row, queryText(request, 'format') ?? '');
 }
 
 /** Rows come in order of subject and version. */
