@@ -105,7 +105,7 @@ export async function alterResource(
   const fault = accessFault(context, 'alterConfigs', resource) ?? resourceFault(services, resource);
   if (fault !== undefined) return { ...resource, ...fault };
   try {
-    const alter = prepare(services, resource);
+    const alter = prepare(context, resource);
     await alter(options.changes(), options.validateOnly);
     return { ...resource, errorCode: 0, errorMessage: null };
   } catch (caught) {
@@ -134,20 +134,24 @@ export function malformed(message: string): FloeError {
 type Alter = (changes: ConfigChanges, validateOnly: boolean) => Promise<void>;
 
 /** How a resource is changed. @throws FloeError `not-found` for a topic that isn't there. */
-function prepare(services: BrokerServices, { resourceType, resourceName }: ResourceName): Alter {
+function prepare(context: RequestContext, { resourceType, resourceName }: ResourceName): Alter {
+  const { services } = context;
   const kind = RESOURCE_KINDS[resourceType];
   if (kind !== undefined) return alterKept(services, { kind, name: resourceName });
   if (resourceType === RESOURCE.broker) return alterBroker(services, resourceName);
   return resourceType === RESOURCE.topic
-    ? alterTopic(services, resourceName)
+    ? alterTopic(context, resourceName)
     : alterLoggers(services);
 }
 
-function alterTopic({ directory, topicConfigs }: BrokerServices, name: string): Alter {
+function alterTopic({ services, access }: RequestContext, name: string): Alter {
+  const { directory, topicConfigs } = services;
   const topic = directory.byName(name);
   if (topic === undefined) throw new FloeError('not-found', `there is no topic "${name}"`);
   return async (changes, validateOnly) => {
-    const checked = await topicConfigs.check(topic, changes);
+    const checked = await topicConfigs.check(topic, changes, (other) =>
+      access.allows('write', 'topic', other),
+    );
     if (!validateOnly) await directory.alterConfig(topic.topicId, checked);
   };
 }

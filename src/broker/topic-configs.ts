@@ -15,6 +15,8 @@ export interface TopicConfigChange {
   readonly topic: Topic | undefined;
   /** Everything set after the change, under proper names. */
   readonly config: Readonly<Record<string, string>>;
+  /** Whether who changes it may write into a topic of that name: a config may name one. */
+  readonly mayWrite: (topicName: string) => boolean;
 }
 
 /** Further topic configs, brought by another part of Floe through the composition root. */
@@ -81,6 +83,7 @@ export class TopicConfigs {
   async check(
     topic: Topic | { readonly name: string },
     changes: Readonly<Record<string, string | null>>,
+    mayWrite: TopicConfigChange['mayWrite'],
   ): Promise<Record<string, string | null>> {
     const proper: Record<string, string | null> = {};
     for (const [name, value] of Object.entries(changes)) {
@@ -92,7 +95,7 @@ export class TopicConfigs {
     const config = applyChanges(existing?.config ?? {}, proper);
     this.#checkLags(config);
     for (const extension of this.#extensions) {
-      await extension.validate?.({ topicName: topic.name, topic: existing, config });
+      await extension.validate?.({ topicName: topic.name, topic: existing, config, mayWrite });
     }
     return proper;
   }

@@ -23,6 +23,8 @@ export interface TopicWish {
   /** −1: the broker's default. */
   readonly partitionCount: number;
   readonly config: Readonly<Record<string, string>>;
+  /** Whether who asks may write into another topic, where a config names one. */
+  readonly mayWrite?: (topicName: string) => boolean;
 }
 
 /** What would be created, or what stands against it. */
@@ -41,7 +43,11 @@ export async function planTopic(
   const countFault = partitionCountFault(services, partitionCount, partitionCount);
   if (countFault !== undefined) return fault(ErrorCode.INVALID_PARTITIONS, countFault);
   try {
-    const checked = await services.topicConfigs.check({ name }, wish.config);
+    const checked = await services.topicConfigs.check(
+      { name },
+      wish.config,
+      wish.mayWrite ?? (() => true),
+    );
     return { name, partitionCount, config: checked as Record<string, string> };
   } catch (caught) {
     const error = FloeError.from(caught);

@@ -22,7 +22,7 @@ export function tableTopicConfigs(deps: TableConfigDeps): TopicConfigExtension {
     definitions: topicConfigs,
     // Families of names (table.topic.properties.*), and names that are understood and refused with a reason.
     find: (name) => (isTableTopicConfig(name) ? [name, judgedBy(name)] : undefined),
-    validate: ({ topicName, config }) => validator.validate(topicName, config),
+    validate: ({ topicName, config, mayWrite }) => validator.validate(topicName, config, mayWrite),
   };
 }
 

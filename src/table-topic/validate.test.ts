@@ -63,3 +63,24 @@ test('partitions are checked as soon as the columns are known', async () => {
   // JSON's columns are only known from records.
   await validator.validate('t', { ...by('[a]'), 'table.topic.convert.value.type': 'json' });
 });
+
+test('dead letters go only where the client may write, never into their own topic', async () => {
+  const config = {
+    ...ON,
+    'table.topic.convert.value.type': 'raw',
+    'table.topic.errors.tolerance': 'dlq_topic',
+  };
+  const nowhere = () => false;
+  await validator.validate('t', config, nowhere);
+  const named = { ...config, 'table.topic.errors.dlq.topic': 'salaries' };
+  await expect(validator.validate('t', named, nowhere)).rejects.toThrow(
+    /table.topic.errors.dlq.topic: writing into topic "salaries" is not allowed/,
+  );
+  await validator.validate('t', named, (name) => name === 'salaries');
+  await bench.topic('t-dlq', { 'table.topic.enable': 'false' });
+  await expect(validator.validate('t', config, nowhere)).rejects.toThrow(/"t-dlq" is not allowed/);
+  const own = { ...config, 'table.topic.errors.dlq.topic': 't' };
+  await expect(validator.validate('t', own)).rejects.toThrow(/can't go to itself/);
+  const long = 'x'.repeat(247);
+  await expect(validator.validate(long, config)).rejects.toThrow(/longer than 249 characters/);
+});

@@ -11,6 +11,7 @@ import { buildPartitionFields, buildSortFields } from './partition-spec.ts';
 import {
   isEnabled,
   isTableTopicConfig,
+  letterTopicName,
   parseTopicConfig,
   resolveTopicConfigs,
   type TopicConfigs,
@@ -24,9 +25,14 @@ export interface TopicConfigValidator {
   concerns(name: string): boolean;
   /**
    * `config`: the topic's whole config as it would be.
+   * `mayWrite`: whether who sets it may write into a topic of that name.
    * @throws FloeError `invalid` or `unsupported`, naming config, value and remedy.
    */
-  validate(topicName: string, config: Readonly<Record<string, string>>): Promise<void>;
+  validate(
+    topicName: string,
+    config: Readonly<Record<string, string>>,
+    mayWrite?: (topicName: string) => boolean,
+  ): Promise<void>;
 }
 
 export function createTopicConfigValidator(deps: {
@@ -36,7 +42,7 @@ export function createTopicConfigValidator(deps: {
 }): TopicConfigValidator {
   return {
     concerns: isTableTopicConfig,
-    async validate(topicName, config) {
+    async validate(topicName, config, mayWrite = () => true) {
       for (const [name, value] of Object.entries(config)) {
         if (isTableTopicConfig(name)) parseTopicConfig(name, value);
       }
@@ -47,6 +53,7 @@ export function createTopicConfigValidator(deps: {
         identifier: tableIdentifier(topicName, resolved),
         partitionSources: resolved['table.topic.partition.by'].map((one) => one.column.join('.')),
       });
+      refuseLetterTopic(deps.directory, { topicName, config: resolved, mayWrite });
       refuseTransform(resolved);
       await refuseMissingConverter(deps.schemas, topicName, config);
       await checkLayout(deps.schemas, topicName, resolved);
@@ -78,6 +85,35 @@ function refuseClash(directory: TopicDirectory, topicName: string, config: Topic
         `table.topic.name: table ${clash} belongs to topic "${other.name}": choose another table.topic.name or table.topic.namespace`,
       );
     }
+  }
+}
+
+/** Dead letters go into no topic that the client couldn't write into itself, and not into their own. */
+function refuseLetterTopic(
+  directory: TopicDirectory,
+  asked: {
+    readonly topicName: string;
+    readonly config: TopicConfigs;
+    readonly mayWrite: (topicName: string) => boolean;
+  },
+): void {
+  const { topicName, config, mayWrite } = asked;
+  if (config['table.topic.errors.tolerance'] !== 'dlq_topic') return;
+  const name = letterTopicName(topicName, config);
+  const setting = 'table.topic.errors.dlq.topic';
+  if (name === topicName) {
+    throw new FloeError('invalid', `${setting}: dead letters of "${name}" can't go to itself`);
+  }
+  if (name.length > 249) {
+    const remedy = `set ${setting} to a shorter one`;
+    throw new FloeError(
+      'invalid',
+      `${setting}: "${name}" is longer than 249 characters: ${remedy}`,
+    );
+  }
+  const own = config[setting] === '' && directory.byName(name) === undefined;
+  if (!own && !mayWrite(name)) {
+    throw new FloeError('invalid', `${setting}: writing into topic "${name}" is not allowed`);
   }
 }
 

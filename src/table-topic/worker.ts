@@ -3,7 +3,7 @@
 // table: what it lacks it asks for (`needs`), and it writes with committed schema ids only (rule T10).
 // Not for: reading the log, staging, committing.
 import { AssertionError } from '../base/assert.ts';
-import { errorToShape } from '../base/error.ts';
+import { errorToShape, FloeError } from '../base/error.ts';
 import { partitionRows } from '../formats/arrow/partition.ts';
 import type { TableColumns } from '../formats/arrow/table-columns.ts';
 import type { DataFile } from '../formats/iceberg/types.ts';
@@ -11,7 +11,7 @@ import type { StagedLetters, StagedRange } from '../metadata/tables.ts';
 import { RecordCursor } from '../protocol/record-cursor.ts';
 import { walkSlice } from './batches.ts';
 import { DeadLetters, type LetterSink } from './dead-letters.ts';
-import { FileBuilder, type FileWriter } from './files.ts';
+import { FileBuilder, type FileWriter, type WrittenFile } from './files.ts';
 import type {
   JobHalted,
   JobNeeds,
@@ -25,6 +25,7 @@ import type {
 import { collectNeeds } from './needs.ts';
 import { RowBuilder } from './rows.ts';
 import { isLetter, TopicLetters } from './topic-letters.ts';
+import { type Unwritable, unencodableRows, unfitPartitions } from './unwritable.ts';
 import { encodeSidecar, type Sidecar, type SidecarRef } from './upsert/sidecar.ts';
 
 /** Tables whose decoders and buffers a worker keeps; the least recently used goes. */
@@ -39,29 +40,43 @@ const MEASURE_ROWS = 1_000;
 export class TableWorker implements JobRunner {
   readonly #write: FileWriter;
   readonly #files: FileBuilder;
+  /** Encodes like the other and writes nothing. */
+  readonly #probe: FileBuilder;
   readonly #cursor = new RecordCursor();
   readonly #prepared = new Map<string, RowBuilder>();
 
   constructor(write: FileWriter) {
     this.#write = write;
     this.#files = new FileBuilder(write);
+    this.#probe = new FileBuilder(async () => {});
   }
 
   async run(job: TableJob): Promise<JobResult> {
     try {
       const { table } = job;
       if (table === undefined) return collectNeeds(job, this.#cursor);
-      return await this.#build(job, table);
+      const refused = new Map<string, string>();
+      for (let attempt = 1; ; attempt += 1) {
+        const result = await this.#build(job, table, refused);
+        if (!(result instanceof Unwritten)) return result;
+        // Found rows are dead letters of the next attempt; where there are ever more, it isn't the rows.
+        if (result.places.size === 0 || attempt === MAX_ATTEMPTS) throw result.cause;
+        for (const [place, error] of result.places) refused.set(place, error);
+      }
     } catch (caught) {
       if (caught instanceof AssertionError) throw caught;
       return { kind: 'failed', error: errorToShape(caught) };
     }
   }
 
-  async #build(job: TableJob, table: JobTable): Promise<JobResult> {
+  async #build(
+    job: TableJob,
+    table: JobTable,
+    refused: ReadonlyMap<string, string>,
+  ): Promise<JobResult | Unwritten> {
     const rows = this.#prepare(job, table);
     rows.clear(job);
-    const pass = new Pass(job, rows);
+    const pass = new Pass(job, rows, refused);
     pass.walk(this.#cursor);
     const needs = rows.needs();
     if (needs !== undefined) return needs;
@@ -73,17 +88,23 @@ export class TableWorker implements JobRunner {
       job.config['table.topic.max.partitions.per.commit'],
     );
     if (cut < columns.rowCount) pass.cutAt(cut);
+    const unfit = unfitPartitions(groups, table);
+    if (unfit.size > 0) return pass.unwritten(unfit, new FloeError('invalid', 'unfit partitions'));
     if (pass.deadLetterCount > 0 && job.deadLetters === undefined && pass.keepsDeadLetters) {
       return nothingButDeadLetterTable;
     }
     const prefix = `${table.dataFolder}/${job.jobId}`;
     const settled = rows.upserts?.changes.settle(job.slices, groups);
-    const data = await this.#files.writeAll({
-      columns,
-      table,
-      prefix,
-      groups: settled?.groups ?? groups,
-    });
+    const request = { columns, table, prefix, groups: settled?.groups ?? groups };
+    let data: WrittenFile[];
+    try {
+      data = await this.#files.writeAll(request);
+    } catch (caught) {
+      // The store's failures are nobody's row.
+      if (caught instanceof FloeError || caught instanceof AssertionError) throw caught;
+      const found = await unencodableRows(request, (probe) => this.#probe.writeAll(probe));
+      return pass.unwritten(found, caught);
+    }
     const placed = data.map(({ file, rows: order }) => ({ path: file.filePath, rows: order }));
     const changes = settled?.sidecar(placed, columns.rowCount);
     const sidecar = await this.#writeSidecar(table, `${prefix}${SIDECAR_SUFFIX}`, changes);
@@ -144,6 +165,21 @@ const nothingButDeadLetterTable: JobNeeds = {
   deadLetterTable: true,
 };
 
+/** Times that a job is begun again without rows that can't be written. */
+const MAX_ATTEMPTS = 8;
+
+/** A job whose rows couldn't all be written. */
+class Unwritten {
+  /** Slice and offset, as text, and why. */
+  readonly places: ReadonlyMap<string, string>;
+  readonly cause: unknown;
+
+  constructor(places: ReadonlyMap<string, string>, cause: unknown) {
+    this.places = places;
+    this.cause = cause;
+  }
+}
+
 const NONE: ReadonlySet<number> = new Set();
 
 /** Where a record stood. */
@@ -165,9 +201,10 @@ class Pass {
   readonly #rows: RowBuilder;
   readonly #letters: DeadLetters | undefined;
   readonly #records: TopicLetters | undefined;
-  readonly #tracksOffsets: boolean;
+  /** Places of rows that turned out not to be writable, and why. */
+  readonly #refused: ReadonlyMap<string, string>;
   readonly #outcomes: SliceOutcome[] = [];
-  /** Offset of each row, where the job may be cut between rows (partitioned tables). */
+  /** Offset of each row: a job may be cut between rows, or begun again without some. */
   #rowOffsets = new Float64Array(1_024);
   /** Of each dead letter. */
   readonly #letterAt: Place[] = [];
@@ -180,10 +217,10 @@ class Pass {
   #measuredRows = 0;
   halted: JobHalted | undefined;
 
-  constructor(job: TableJob, rows: RowBuilder) {
+  constructor(job: TableJob, rows: RowBuilder, refused: ReadonlyMap<string, string>) {
     this.#job = job;
     this.#rows = rows;
-    this.#tracksOffsets = (job.table?.spec.fields.length ?? 0) > 0;
+    this.#refused = refused;
     const context = { topic: job.topic, table: job.table?.name ?? '', nowMs: job.nowMs };
     if (this.keepsDeadLetters && job.deadLetters !== undefined) {
       this.#letters = new DeadLetters(job.deadLetters.schema, context);
@@ -236,15 +273,7 @@ class Pass {
     const { fault } = rows;
     return {
       record: (cursor: RecordCursor, offset: number) => {
-        const before = rows.columns.rowCount;
-        const taken =
-          rows.upserts === undefined
-            ? rows.append(cursor, slice.partition, offset)
-            : rows.upserts.append(cursor, slice, { number: index, offset });
-        if (taken) {
-          if (this.#tracksOffsets && rows.columns.rowCount > before) this.#noteOffset(offset);
-          return true;
-        }
+        if (this.#append(cursor, index, offset)) return true;
         // The job will come again: only what else it needs matters now.
         if (rows.hasNeeds) return true;
         // A dead letter that is no row here either stays where it is: sent on, it would go round for ever.
@@ -271,6 +300,39 @@ class Pass {
         });
       },
     };
+  }
+
+  #append(cursor: RecordCursor, slice: number, offset: number): boolean {
+    const rows = this.#rows;
+    const refusal = this.#refused.size > 0 && this.#refused.get(`${slice}:${offset}`);
+    if (refusal) return rows.fault.set('writer', 'unwritable', refusal);
+    const before = rows.columns.rowCount;
+    const from = this.#job.slices[slice]!;
+    try {
+      const taken =
+        rows.upserts === undefined
+          ? rows.append(cursor, from.partition, offset)
+          : rows.upserts.append(cursor, from, { number: slice, offset });
+      if (!taken) return false;
+    } catch (caught) {
+      if (caught instanceof AssertionError) throw caught;
+      // Deeper than the stack, say: whatever a record does to its decoder, it does to itself.
+      rows.columns.rollback();
+      const { schemaId } = rows.fault;
+      return rows.fault.set('value', 'undecodable', FloeError.from(caught).message, schemaId);
+    }
+    if (rows.columns.rowCount > before) this.#noteOffset(offset);
+    return true;
+  }
+
+  /** Where the rows came from, which can't be written. */
+  unwritten(rows: Unwritable, cause: unknown): Unwritten {
+    const places = new Map<string, string>();
+    for (const [row, error] of rows) {
+      const slice = this.#outcomes.findLastIndex((outcome) => outcome.firstRow <= row);
+      places.set(`${slice}:${this.#rowOffsets[row]!}`, error);
+    }
+    return new Unwritten(places, cause);
   }
 
   /** False: the job ends before this record. `keep` says whether it kept it. */

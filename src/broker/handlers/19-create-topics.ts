@@ -65,7 +65,11 @@ async function create(
         await planTopic(services, { name: asked.name, partitionCount: -1, config: {} }),
         shape,
       )
-    : await planTopic(services, { name: asked.name, ...shape });
+    : await planTopic(services, {
+        name: asked.name,
+        ...shape,
+        mayWrite: (other) => access.allows('write', 'topic', other),
+      });
   if (isFault(plan)) return plan;
   const used = chargeMutations(context, plan.partitionCount, STRICT_FROM);
   if (used !== undefined) return used;
