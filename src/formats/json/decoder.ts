@@ -32,10 +32,11 @@ import {
   type BooleanSink,
   type NumberSink,
   numberTextSink,
+  type ScalarSinks,
   type StringSink,
   scalarSinks,
 } from './scalars.ts';
-import { type PathNode, pathTree } from './tree.ts';
+import { nodeAt, type PathNode, pathTree } from './tree.ts';
 
 /** The reason of a record that needs columns the table doesn't have (yet). */
 export const UNFIT = 'the record has fields or types that the table has no columns for';
@@ -58,13 +59,22 @@ export interface JsonDecoderOptions {
   readonly maxColumns?: number;
   /** Source paths whose values are skipped where no column takes them: they make no record unfit. */
   readonly ignores?: (path: string) => boolean;
+  /** How a column's values are read where its type alone doesn't say. `json`: anything, as its text. */
+  readonly sinks?: ColumnSinks;
+  /** The path of the column that takes whole values, objects or not. Missing: their fields are the table's. */
+  readonly whole?: string;
 }
+
+export type ColumnSinks = (
+  path: string,
+  column: Column,
+) => (ScalarSinks & { readonly json?: BytesColumn }) | undefined;
 
 /** A decoder of JSON objects into `columns`; see infer.ts for the paths that `bindings` may have. */
 export function compileJsonDecoder(
   columns: TableColumns,
   bindings: Bindings,
-  { maxColumns = DEFAULT_MAX_COLUMNS, ignores }: JsonDecoderOptions = {},
+  { maxColumns = DEFAULT_MAX_COLUMNS, ignores, sinks, whole }: JsonDecoderOptions = {},
 ): JsonDecoder {
   const columnAt = (path: string) => {
     const id = bindings.get(path);
@@ -74,8 +84,12 @@ export function compileJsonDecoder(
     rest: columnAt(REST_PATH),
     full: leavesOf(bindings, columns) >= maxColumns,
     ignores,
+    sinks,
   });
-  const root = compileObject(pathTree(columns, bindings), state, 0);
+  const tree = pathTree(columns, bindings);
+  const root = compileObject(tree, state, 0);
+  const wholeNode = whole === undefined ? undefined : nodeAt(tree, whole);
+  const wholePlace = wholeNode && compilePlace(wholeNode, state, 0);
   const rootText = columnAt(ROOT_TEXT_PATH);
   const { cursor } = state;
 
@@ -83,7 +97,9 @@ export function compileJsonDecoder(
     const start = cursor.pos;
     const byte = cursor.peek();
     if (byte === -1) RowFailure.raise('empty value');
-    if (byte === OPEN_BRACE) {
+    if (wholePlace !== undefined && byte !== NULL_BYTE) {
+      readMember(state, wholePlace, columns.rowCount);
+    } else if (whole === undefined && byte === OPEN_BRACE) {
       readObject(state, root, columns.rowCount);
     } else if (!cursor.skipValue()) {
       RowFailure.raise('null value');
@@ -134,6 +150,7 @@ class DecoderState {
   readonly #restColumn: BytesColumn | undefined;
   readonly #full: boolean;
   readonly #ignores: JsonDecoderOptions['ignores'];
+  readonly sinks: ColumnSinks | undefined;
   unfit = false;
   /** See `JsonDecoder.misfits`. */
   misfits: string[] = [];
@@ -144,10 +161,12 @@ class DecoderState {
     readonly rest: BytesColumn | undefined;
     readonly full: boolean;
     readonly ignores: JsonDecoderOptions['ignores'];
+    readonly sinks: ColumnSinks | undefined;
   }) {
     this.#restColumn = options.rest;
     this.#full = options.full;
     this.#ignores = options.ignores;
+    this.sinks = options.sinks;
   }
 
   /** Skips a value that has no column at `path`, `depth` levels down. True when that makes the record unfit. */
@@ -201,6 +220,8 @@ interface Place {
   readonly array: (() => boolean) | undefined;
   /** Takes anything as JSON text. */
   readonly json: BytesColumn | undefined;
+  /** `{}` and `[]` are values there, not nothing. */
+  readonly keepsEmpty: boolean;
 }
 
 /** An object whose fields are known. */
@@ -218,7 +239,8 @@ function compileObject(node: PathNode, state: DecoderState, depth: number): Obje
 
 function compilePlace(node: PathNode, state: DecoderState, depth: number): Place {
   const { column, variants } = node;
-  const own = column === undefined ? {} : scalarSinks(column);
+  const given = column && state.sinks?.(node.path, column);
+  const own = given ?? (column === undefined ? {} : scalarSinks(column));
   const variant = (kind: JsonKind) => {
     const found = variants.get(kind);
     return found === undefined ? {} : scalarSinks(found);
@@ -237,7 +259,8 @@ function compilePlace(node: PathNode, state: DecoderState, depth: number): Place
     boolean: own.boolean ?? variant('boolean').boolean,
     object: compileObjectSink(node, state, depth),
     array: compileArraySink(node, state, depth),
-    json: variants.get('json') as BytesColumn | undefined,
+    keepsEmpty: given?.json !== undefined,
+    json: given?.json ?? (variants.get('json') as BytesColumn | undefined),
   };
 }
 
@@ -323,7 +346,9 @@ function readMember(state: DecoderState, place: Place, row: number): void {
   if (place.json === undefined) {
     const unfitNow = state.unknown(() => place.path, place.depth);
     if (unfitNow) state.misfits.push(variantPath(place.path, kindAt(place, cursor, start)));
-  } else if (cursor.skipValue()) place.json.append(cursor.bytes, start, cursor.pos);
+  } else if (cursor.skipValue() || place.keepsEmpty) {
+    place.json.append(cursor.bytes, start, cursor.pos);
+  }
 }
 
 /** The kind of the value at `start`, as a column for it would be named. */
@@ -340,6 +365,9 @@ function kindAt(place: Place, cursor: JsonCursor, start: number): JsonKind {
   cursor.pos = pos;
   return kind;
 }
+
+/** The first byte of null. */
+const NULL_BYTE = 0x6e;
 
 const TAKEN = 0;
 const NULL = 1;
@@ -416,7 +444,12 @@ function readItem(state: DecoderState, column: Column, place: Place): boolean {
   if (result === MISFIT) {
     column.truncate(length);
     cursor.pos = start;
-    if (cursor.skipValue()) return false;
+    const filled = cursor.skipValue();
+    if (place.json !== undefined) {
+      place.json.append(cursor.bytes, start, cursor.pos);
+      return true;
+    }
+    if (filled) return false;
   }
   column.appendNull();
   return true;

@@ -38,6 +38,11 @@ export function pathTree(columns: TableColumns, bindings: Bindings): PathNode {
   return root;
 }
 
+/** The node of a field of the root, by its path. */
+export function nodeAt(root: PathNode, path: string): PathNode | undefined {
+  return [...root.fields.values()].find((node) => node.path === path);
+}
+
 /** A step of a path: a field's name with its escapes, an element, a map's key or value, or a variant at the end. */
 const STEP = /\.?((?:[^\\.[{]|\\[\\.[{@:])+)|(\[\])|\{(key|value)\}|\\([a-z]+)$/gy;
 

@@ -2,20 +2,18 @@
 import { FloeError } from '../../base/error.ts';
 import type { SchemaType } from '../../schema-registry/schema-source.ts';
 import { avroFormat } from './avro.ts';
+import { jsonSchemaFormat } from './json-schema.ts';
 import { protobufFormat } from './protobuf.ts';
 import type { SourceFormat } from './source.ts';
 
-const FORMATS: Partial<Readonly<Record<SchemaType, SourceFormat>>> = {
+const FORMATS: Readonly<Record<SchemaType, SourceFormat>> = {
   AVRO: avroFormat,
   PROTOBUF: protobufFormat,
+  JSON: jsonSchemaFormat,
 };
 
-/** @throws FloeError `invalid` when schemas of that type make no columns. */
+/** @throws FloeError `invalid` for a type that a registry knows and this version doesn't. */
 export function sourceFormat(type: SchemaType): SourceFormat {
-  const format = FORMATS[type];
-  if (format !== undefined) return format;
-  throw new FloeError(
-    'invalid',
-    `schemas of type ${type} make no columns: AVRO, PROTOBUF and JSON ones do`,
-  );
+  if (Object.hasOwn(FORMATS, type)) return FORMATS[type];
+  throw new FloeError('invalid', `schemas of type ${type} make no columns`);
 }
