@@ -12,6 +12,7 @@ import { backoffMs } from '../base/retry.ts';
 import type { LoadedTable, TableIdentifier } from '../catalog/catalog.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { CommitRounds, type CommitRoundsDeps } from './commit-rounds.ts';
+import type { RewindDeps, Rewound } from './operations/rewind.ts';
 import type { RecoveryPolicy } from './positions.ts';
 import { TableProgress } from './progress.ts';
 import type { TableSettings } from './settings.ts';
@@ -20,10 +21,12 @@ import { type StagingDeps, TableStaging } from './staging.ts';
 import { countTrouble } from './table-metrics.ts';
 import { type SessionDeps, TableSession } from './table-session.ts';
 import { mayCommit, mayStage, nextState, type TableEvent, type TableState } from './table-state.ts';
+import type { Offsets } from './watermark.ts';
 
 export interface CoordinatorDeps
   extends StagingDeps,
     SessionDeps,
+    Omit<RewindDeps, 'settings' | 'logger'>,
     Omit<CommitRoundsDeps, 'settings'> {
   readonly settings: TableSettings;
 }
@@ -39,6 +42,14 @@ export interface CoordinatorView {
   readonly lagSeconds: number;
   readonly stagedBytes: number;
 }
+
+/** What an operator asked for, until it is done or can't be any more. */
+interface Operation {
+  readonly run: () => Promise<void>;
+  readonly drop: () => void;
+}
+
+const ENDED: readonly TableState[] = ['stopping', 'stopped', 'fenced'];
 
 export class TableCoordinator implements Component {
   readonly #deps: CoordinatorDeps;
@@ -58,6 +69,7 @@ export class TableCoordinator implements Component {
   #inCommit = false;
   #driving: Promise<void> | undefined;
   #policy: RecoveryPolicy | undefined;
+  readonly #operations: Operation[] = [];
 
   constructor(deps: CoordinatorDeps, topic: Topic) {
     this.#deps = deps;
@@ -120,6 +132,35 @@ export class TableCoordinator implements Component {
     this.#failures = 0;
     this.#step('resume');
     this.#signal.set();
+  }
+
+  /** Sends the table back to these offsets, by partition: rows from there on are made again. */
+  rewind(to: Offsets): Promise<Rewound> {
+    return this.#operate(() => this.#session.rewind(this.#deps, to));
+  }
+
+  /** Runs an operator's work between two pieces of this table's life, when nothing else is under way. */
+  #operate<T>(work: () => Promise<T>): Promise<T> {
+    const ended = ENDED.includes(this.#state);
+    if (ended) throw new FloeError('unavailable', `the table is ${this.#state}: ${this.#reason}`);
+    return new Promise<T>((resolve, reject) => {
+      const run = async () => {
+        try {
+          resolve(await work());
+        } catch (caught) {
+          reject(caught);
+        }
+      };
+      const drop = () =>
+        reject(new FloeError('unavailable', `the table is ${this.#state}: nothing was done`));
+      this.#operations.push({ run, drop });
+      this.#step('retry');
+      this.#signal.set();
+    });
+  }
+
+  async #runOperations(): Promise<void> {
+    for (const { run } of this.#operations.splice(0)) await run();
   }
 
   /** Stages and commits what was in the log when called. @throws what kept the table from it. */
@@ -187,7 +228,8 @@ export class TableCoordinator implements Component {
           break;
         case 'paused':
           this.#releaseWaiters();
-          await this.#signal.wait();
+          if (this.#operations.length > 0) await this.#guard(() => this.#operatePaused());
+          else await this.#signal.wait();
           break;
         case 'suspended':
           this.#releaseWaiters();
@@ -201,6 +243,7 @@ export class TableCoordinator implements Component {
         case 'stopped':
         case 'fenced':
           this.#releaseWaiters();
+          for (const { drop } of this.#operations.splice(0)) drop();
           this.#staging.close();
           await this.#committing;
           return;
@@ -264,6 +307,7 @@ export class TableCoordinator implements Component {
     await this.#committing;
     const held = await this.#session.claim();
     if (held === 'fenced') return this.#step('fenced', 'another coordinator holds this table');
+    await this.#runOperations();
     if (held === 'paused') return this.#step('pause', 'paused by an operator');
     if (this.#policy !== undefined) {
       await this.#session.recover(this.#policy);
@@ -275,6 +319,14 @@ export class TableCoordinator implements Component {
     this.#failures = 0;
     this.#step(there ? 'opened' : 'no-columns');
     this.#staging.rearm();
+  }
+
+  async #operatePaused(): Promise<void> {
+    await this.#committing;
+    if ((await this.#session.claim()) === 'fenced') {
+      return this.#step('fenced', 'another coordinator holds this table');
+    }
+    await this.#runOperations();
   }
 
   async #turn(): Promise<void> {

@@ -165,6 +165,20 @@ export class TableProgress {
     return record;
   }
 
+  /** An operator sent the table back to these offsets, all of its partitions'. */
+  async rewindAll(offsets: Offsets, epoch: number, letters: Offsets): Promise<TableRecord> {
+    const { tables, clock } = this.#deps;
+    const { topicId } = this.#topic;
+    const positions = (await tables.positions(topicId)).map(({ partition, committedEnd }) => ({
+      partition,
+      offset: offsets.get(partition) ?? committedEnd,
+    }));
+    const request = { positions, nowMs: clock.now(), lettersCommitted: letters };
+    const record = await tables.rewind(topicId, epoch, request);
+    await this.#load();
+    return record;
+  }
+
   /** Goes on as an operator chose, from a table that somebody rolled back, rewrote, replaced or dropped. */
   async recover(
     policy: RecoveryPolicy,

@@ -2,14 +2,19 @@
 //   GET  /v1/tables            all tables
 //   GET  /v1/tables/:name      one, by topic name
 //   POST /v1/tables/:name/compact | expire            maintenance at once
+//   POST /v1/tables/:name/rewind   {"offsets": {"<partition>": <offset>}} or {"timestamp": <ISO 8601 or milliseconds>}
+//   POST /v1/tables/:name/rebuild  the same for everything that the log has
 //   POST /v1/tables/:name/pause | resume | commit     resume takes {"policy": "rewind" | "keep" | "restart"}
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { FloeError } from '../base/error.ts';
+import type { Rewound } from './operations/rewind.ts';
+import { parseRewindTo } from './operations/rewind-to.ts';
 import { parsePolicy, RECOVERY_POLICIES } from './positions.ts';
 import type { TableTopics } from './table-topics.ts';
 
 const STATUS: Readonly<Partial<Record<FloeError['code'], number>>> = {
   invalid: 400,
+  unsupported: 400,
   'not-found': 404,
   conflict: 409,
   unavailable: 503,
@@ -45,6 +50,14 @@ export function tableRoutes(app: FastifyInstance, deps: { readonly tables: Table
         return tables.status(params.name);
       }),
     );
+  app.post<{ Params: { name: string }; Body: unknown }>(
+    '/v1/tables/:name/rewind',
+    ({ params, body }, reply) =>
+      answer(reply, async () => rewound(await tables.rewind(params.name, parseRewindTo(body)))),
+  );
+  app.post<{ Params: { name: string } }>('/v1/tables/:name/rebuild', ({ params }, reply) =>
+    answer(reply, async () => rewound(await tables.rewind(params.name, { kind: 'start' }))),
+  );
   app.post<{ Params: { name: string } }>('/v1/tables/:name/commit', ({ params }, reply) =>
     answer(reply, async () => {
       await tables.commit(params.name);
@@ -65,6 +78,8 @@ function policyOf(body: unknown) {
   }
   return 'policy' in body ? parsePolicy(String(body.policy)) : undefined;
 }
+
+const rewound = ({ rows, offsets }: Rewound) => ({ rows, offsets: Object.fromEntries(offsets) });
 
 async function answer(reply: FastifyReply, work: () => Promise<unknown>): Promise<unknown> {
   try {

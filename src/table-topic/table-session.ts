@@ -2,16 +2,24 @@
 // binding to the table in the catalog. Opened anew after every trouble; the epoch is claimed once.
 // Not for: states (coordinator.ts), reading and staging (staging.ts), commits (commit-rounds.ts).
 import { assert } from '../base/assert.ts';
-import { FloeError } from '../base/error.ts';
+import { FloeError, isFloeError } from '../base/error.ts';
 import type { Logger } from '../base/log.ts';
 import type { TableIdentifier } from '../catalog/catalog.ts';
 import type { TableRecord, TablesMetadata } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { type BindingDeps, TableBinding } from './binding.ts';
+import {
+  type RewindDeps,
+  type Rewound,
+  rewindLetters,
+  rewindTable,
+  rewindTarget,
+} from './operations/rewind.ts';
 import type { RecoveryPolicy } from './positions.ts';
 import type { TableProgress } from './progress.ts';
 import { resolveTopicConfigs, tableIdentifier } from './settings.ts';
 import type { TableState } from './table-state.ts';
+import type { Offsets } from './watermark.ts';
 
 export interface SessionDeps extends BindingDeps {
   readonly tables: TablesMetadata;
@@ -97,6 +105,41 @@ export class TableSession {
     if (uuid === undefined || this.#record!.tableUuid === uuid) return;
     const changes = { tableUuid: uuid, state };
     this.#record = await this.#deps.tables.update(this.#topic.topicId, this.epoch, changes);
+  }
+
+  /**
+   * Sends the table back to these offsets. Dead letters go back with it, each one known: none comes twice.
+   * @throws FloeError, and the table is where it was.
+   */
+  async rewind(deps: RewindDeps, to: Offsets): Promise<Rewound> {
+    const config: Readonly<Record<string, unknown>> = resolveTopicConfigs(this.#topic.config);
+    if (config['table.topic.upsert.enable'] === true) {
+      throw new FloeError(
+        'unsupported',
+        'the rows of an upsert table are what became of several records: drop it and resume with policy "restart" to fill it again',
+      );
+    }
+    const { topicId } = this.#topic;
+    const { identifier, tableUuid, epoch } = this;
+    const request = { topicId, epoch, identifier, tableUuid, to };
+    const target = await rewindTarget(deps, request);
+    const letters = await this.#rewindLetters(deps, to);
+    // The store first: should the table not follow, its own offsets win again at the next look (T4).
+    this.#record = await this.#progress.rewindAll(target, epoch, letters);
+    return rewindTable(deps, request);
+  }
+
+  /** Where the table of dead letters was: letters below it are in it. */
+  async #rewindLetters(deps: RewindDeps, to: Offsets): Promise<Offsets> {
+    const { namespace, name } = this.identifier;
+    const identifier = { namespace, name: `${name}_dlq` };
+    const { topicId } = this.#topic;
+    try {
+      return await rewindLetters(deps, { topicId, epoch: this.epoch, identifier, to });
+    } catch (caught) {
+      if (isFloeError(caught, 'not-found')) return new Map();
+      throw caught;
+    }
   }
 
   /** T8, T4: what is staged is dropped, and read again from where the table is. */

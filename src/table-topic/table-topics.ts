@@ -12,6 +12,8 @@ import { type CoordinatorDeps, TableCoordinator } from './coordinator.ts';
 import { type MaintenanceSubject, TableMaintenance } from './maintenance/maintenance.ts';
 import type { UpkeepStatus } from './maintenance/status.ts';
 import type { MaintenanceTasks } from './maintenance/task.ts';
+import type { Rewound } from './operations/rewind.ts';
+import { type RewindTo, rewindOffsets } from './operations/rewind-to.ts';
 import type { RecoveryPolicy } from './positions.ts';
 import { isEnabled, isTableTopicConfig, resolveTopicConfigs } from './settings.ts';
 import { sweep } from './sweep.ts';
@@ -115,6 +117,17 @@ export class TableTopics implements Component {
 
   async resume(name: string, policy?: RecoveryPolicy): Promise<void> {
     await (await this.#coordinator(name)).resume(policy);
+  }
+
+  /**
+   * Sends the table back: its rows from the asked offset or time on are taken out and made again from the log.
+   * Offsets the log has no more are cut to its start: rows from before stay as they are.
+   * @throws FloeError `invalid`, `unsupported`, or what kept it from it; the table is then as it was.
+   */
+  async rewind(name: string, to: RewindTo): Promise<Rewound> {
+    const coordinator = await this.#coordinator(name);
+    const offsets = await rewindOffsets(this.#options.log, coordinator.topic, to);
+    return coordinator.rewind(offsets);
   }
 
   /** Returns once what was in the log when called is committed. @throws FloeError `unavailable` with the reason. */

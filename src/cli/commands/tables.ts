@@ -1,5 +1,6 @@
-// floe tables list | status | pause | resume | commit | compact | expire
+// floe tables list | status | pause | resume | rewind | rebuild | commit | compact | expire
 import { Command } from 'commander';
+import { FloeError } from '../../base/error.ts';
 import type { TableStatus } from '../../table-topic/index.ts';
 import { call, HTTP_SERVER } from '../http-client.ts';
 import { textTable } from '../text-table.ts';
@@ -10,7 +11,7 @@ interface ServerOption {
 
 export function tablesCommand(): Command {
   const command = new Command('tables').description(
-    'the tables behind topics: state, lag, pause, resume, commit',
+    'the tables behind topics: state, lag, pause, resume, rewind, rebuild, commit',
   );
   const server = ['--server <host:port>', 'the HTTP address', HTTP_SERVER] as const;
   command
@@ -31,7 +32,71 @@ export function tablesCommand(): Command {
       .option(...server)
       .action((topic: string, options: ServerOption) => tableAction(verb, topic, options));
   }
+  command
+    .command('rewind <topic>')
+    .description(
+      'take out the rows from an offset or time on and make them again from the log, each exactly once; what was there stays readable for a day under tag floe-before-rewind',
+    )
+    .option(
+      '--offset <partition:offset>',
+      'where a partition goes back to; may be given for several',
+      (text: string, before: readonly string[]) => [...before, text],
+      [] as readonly string[],
+    )
+    .option('--timestamp <time>', 'ISO 8601 or milliseconds, for all partitions')
+    .option(...server)
+    .action(rewindTable);
+  command
+    .command('rebuild <topic>')
+    .description('the same for all that the log has; rows of records that it has no more stay')
+    .option(...server)
+    .action((topic: string, options: ServerOption) => rewind(topic, options, 'rebuild'));
   return command;
+}
+
+async function rewindTable(
+  topic: string,
+  options: ServerOption & { readonly offset: readonly string[]; readonly timestamp?: string },
+): Promise<void> {
+  const { offset, timestamp } = options;
+  if (offset.length > 0 === (timestamp !== undefined)) {
+    throw new FloeError('invalid', 'rewind takes --offset PARTITION:OFFSET or --timestamp TIME');
+  }
+  const body = timestamp === undefined ? { offsets: parseOffsets(offset) } : { timestamp };
+  await rewind(topic, options, 'rewind', body);
+}
+
+function parseOffsets(texts: readonly string[]): Record<string, number> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const match = /^(\d+):(\d+)$/.exec(text);
+      if (match === null) {
+        throw new FloeError('invalid', `--offset "${text}" is not PARTITION:OFFSET, e.g. 0:1500`);
+      }
+      return [match[1]!, Number(match[2])];
+    }),
+  );
+}
+
+async function rewind(
+  topic: string,
+  { server }: ServerOption,
+  verb: string,
+  body?: unknown,
+): Promise<void> {
+  const path = `/v1/tables/${encodeURIComponent(topic)}/${verb}`;
+  const request = {
+    server,
+    path,
+    method: 'POST' as const,
+    ...(body === undefined ? {} : { body }),
+  };
+  const { rows, offsets } = (await (await call(request)).json()) as {
+    readonly rows: number;
+    readonly offsets: Readonly<Record<string, number>>;
+  };
+  const from = Object.entries(offsets).map(([partition, offset]) => `${partition}:${offset}`);
+  process.stdout.write(`${topic}: ${rows} rows taken out, going on from ${from.join(' ')}\n`);
 }
 
 const VERBS: Readonly<Record<string, string>> = {

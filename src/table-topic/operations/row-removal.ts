@@ -1,0 +1,181 @@
+// Which files and rows of a table came from given offsets, and what takes them out of it: whole files where all their
+// rows go, position deletes (v2) or deletion vectors (v3) in the others. Reads two columns of the files concerned.
+// Not for: committing it (rewind.ts).
+import { FloeError } from '../../base/error.ts';
+import type { Warehouse } from '../../catalog/index.ts';
+import type { Int32Column, Int64Column } from '../../formats/arrow/scalar-columns.ts';
+import { TableColumns } from '../../formats/arrow/table-columns.ts';
+import {
+  currentSchema,
+  dataFolder,
+  manifestSource,
+  planScan,
+} from '../../formats/iceberg/index.ts';
+import { partitionKey } from '../../formats/iceberg/partition.ts';
+import { type DeletedRows, writePositionDeletes } from '../../formats/iceberg/position-deletes.ts';
+import { type VectorInput, writeVectors } from '../../formats/iceberg/puffin.ts';
+import type { ScanFile } from '../../formats/iceberg/scan.ts';
+import { findField } from '../../formats/iceberg/schema.ts';
+import type { DataFile, Schema, TableMetadata } from '../../formats/iceberg/types.ts';
+import { decodeSingleValue } from '../../formats/iceberg/value.ts';
+import { ParquetReader } from '../../formats/parquet/read/reader.ts';
+import { fieldMapOf } from '../field-map.ts';
+import { DeleteFiles } from '../maintenance/deletes.ts';
+import { systemPath } from '../system-columns.ts';
+import type { Offsets } from '../watermark.ts';
+
+export interface RowRemoval {
+  readonly added: readonly DataFile[];
+  readonly removed: readonly Pick<DataFile, 'filePath' | 'contentOffset'>[];
+  /** The delete files' bytes, to be written before the commit. */
+  readonly objects: readonly { readonly path: string; readonly parts: readonly Uint8Array[] }[];
+  /** Rows taken out. */
+  readonly rows: number;
+}
+
+/** Rows of one file that go. */
+interface Hit {
+  readonly scan: ScanFile;
+  /** Live ones that go, ascending. */
+  readonly positions: Float64Array;
+  /** Those that deletes had taken before. */
+  readonly gone: ReadonlySet<number>;
+}
+
+/**
+ * What takes out the rows at or above `from`, by partition; partitions that aren't named keep theirs.
+ * `prefix`: how the names of the new delete files begin.
+ * @throws FloeError `unsupported` when the table lacks the columns that say where a row came from.
+ */
+export async function removalOf(
+  metadata: TableMetadata,
+  io: Warehouse,
+  { from, prefix }: { readonly from: Offsets; readonly prefix: string },
+): Promise<RowRemoval> {
+  const plan = await planScan({ metadata, source: manifestSource(io) });
+  if (plan.files.length === 0 || from.size === 0) {
+    return { added: [], removed: [], objects: [], rows: 0 };
+  }
+  const places = placeColumns(metadata);
+  const lowest = Math.min(...from.values());
+  const hits: Hit[] = [];
+  const known = new DeleteFiles(io);
+  for (const scan of plan.files) {
+    if (highestOffset(scan.file, places.offset) < lowest) continue;
+    const all = await rowsFrom(await io.read(scan.file.filePath), places, from);
+    if (all.length === 0) continue;
+    const earlier = await known.positions(scan.file, scan.positionDeletes);
+    const gone = new Set(earlier.flatMap((positions) => [...positions]));
+    const positions = all.filter((position) => !gone.has(position));
+    if (positions.length > 0) hits.push({ scan, positions, gone });
+  }
+  const isWhole = ({ scan, positions, gone }: Hit) =>
+    positions.length + gone.size === scan.file.recordCount;
+  const whole = hits.filter(isWhole);
+  const cut = hits.filter((hit) => !isWhole(hit));
+  const deletes = await deletesFor(metadata, cut, prefix);
+  return {
+    ...deletes,
+    removed: [...whole.flatMap(({ scan }) => withOwnDeletes(scan)), ...deletes.removed],
+    rows: hits.reduce((sum, { positions }) => sum + positions.length, 0),
+  };
+}
+
+/** The file, and the deletion vector that is about it alone. */
+function withOwnDeletes({ file, positionDeletes }: ScanFile) {
+  const vectors = positionDeletes.map((one) => one.file).filter(isVector);
+  return [file, ...vectors];
+}
+
+const isVector = ({ fileFormat }: DataFile) => fileFormat === 'PUFFIN';
+
+interface PlaceColumns {
+  readonly schema: Schema;
+  readonly partition: number;
+  readonly offset: number;
+}
+
+function placeColumns(metadata: TableMetadata): PlaceColumns {
+  const fields = fieldMapOf(metadata);
+  const schema = currentSchema(metadata);
+  const [partition, offset] = (['partition', 'offset'] as const).map((column) => {
+    const id = fields.get(systemPath(column));
+    const field = id === undefined ? undefined : findField(schema, id);
+    if (field !== undefined) return field;
+    throw new FloeError(
+      'unsupported',
+      `the table has no column _kafka_${column}, so its rows can't be told by their offsets: drop the table and resume with policy "restart"`,
+    );
+  });
+  const wanted = { ...schema, fields: [partition!, offset!] };
+  return { schema: wanted, partition: partition!.id, offset: offset!.id };
+}
+
+function highestOffset({ metrics }: DataFile, offsetId: number): number {
+  const bound = metrics.upperBounds.get(offsetId);
+  const value = bound === undefined ? undefined : decodeSingleValue('long', bound);
+  return value === undefined ? Number.POSITIVE_INFINITY : Number(value);
+}
+
+async function rowsFrom(bytes: Uint8Array, places: PlaceColumns, from: Offsets) {
+  const reader = new ParquetReader(bytes);
+  const columns = new TableColumns(places.schema);
+  const partitions = columns.byId(places.partition) as Int32Column;
+  const offsets = columns.byId(places.offset) as Int64Column;
+  const found: number[] = [];
+  let firstRow = 0;
+  for (const group of reader.rowGroups.keys()) {
+    columns.clear();
+    reader.readRowGroup(group, columns);
+    columns.align();
+    for (let row = 0; row < columns.rowCount; row += 1) {
+      const start = from.get(partitions.valueAt(row) ?? -1);
+      if (start !== undefined && Number(offsets.valueAt(row)) >= start) found.push(firstRow + row);
+    }
+    firstRow += columns.rowCount;
+  }
+  return Float64Array.from(found);
+}
+
+/** K5: with the data file's own spec and partition; a vector is the union of all that was deleted of its file. */
+async function deletesFor(
+  metadata: TableMetadata,
+  cut: readonly Hit[],
+  prefix: string,
+): Promise<Omit<RowRemoval, 'rows'>> {
+  if (cut.length === 0) return { added: [], removed: [], objects: [] };
+  const folder = dataFolder(metadata);
+  if (metadata['format-version'] < 3) return positionDeletes(cut, `${folder}/${prefix}`);
+  const removed: DataFile[] = [];
+  const inputs: VectorInput[] = [];
+  for (const { scan, positions, gone } of cut) {
+    removed.push(...scan.positionDeletes.map((one) => one.file).filter(isVector));
+    const data = { specId: scan.file.specId, partition: scan.file.partition };
+    const sorted = Float64Array.from([...gone, ...positions]).sort();
+    inputs.push({ filePath: scan.file.filePath, positions: sorted, data });
+  }
+  const path = `${folder}/${prefix}-deletes.puffin`;
+  const { files, bytes } = await writeVectors(path, inputs);
+  return { added: files, removed, objects: [{ path, parts: [bytes] }] };
+}
+
+function positionDeletes(cut: readonly Hit[], prefix: string): Omit<RowRemoval, 'rows'> {
+  const groups = new Map<string, { readonly of: DataFile; readonly rows: DeletedRows[] }>();
+  for (const { scan, positions } of cut) {
+    const { file } = scan;
+    const key = partitionKey(file.specId, file.partition);
+    const group = groups.get(key) ?? { of: file, rows: [] };
+    group.rows.push({ filePath: file.filePath, positions });
+    groups.set(key, group);
+  }
+  const written = [...groups.values()].map(({ of, rows }, n) => {
+    const path = `${prefix}-deletes-${n}.parquet`;
+    const options = { path, specId: of.specId, partition: of.partition, rows };
+    return { path, ...writePositionDeletes(options) };
+  });
+  return {
+    added: written.map(({ file }) => file),
+    removed: [],
+    objects: written.map(({ path, parts }) => ({ path, parts })),
+  };
+}
