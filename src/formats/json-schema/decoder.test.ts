@@ -398,6 +398,9 @@ describe('what isn’t declared', () => {
       _rest: '{"z":[1],"o.w\\\\.v":true}',
     });
     expect(table.take({ a: 2 })).toEqual({ a: 2n, o: null, _rest: null });
+    // Declared, and something else: never hidden there.
+    expect(table.take({ a: 'x' })).toMatch(/"a" isn't a valid long/);
+    expect(table.take({ a: {} })).toMatch(/"a" isn't a valid long/);
   });
 
   test('is refused where the schema is closed', () => {

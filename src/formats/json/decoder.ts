@@ -169,6 +169,17 @@ class DecoderState {
     this.sinks = options.sinks;
   }
 
+  /** A schema says what is there: whatever else comes makes the record unfit, even where it would find a place. */
+  get strict(): boolean {
+    return this.sinks !== undefined;
+  }
+
+  refuse(): true {
+    this.cursor.skipValue();
+    this.unfit = true;
+    return true;
+  }
+
   /** Skips a value that has no column at `path`, `depth` levels down. True when that makes the record unfit. */
   unknown(path: () => string, depth: number): boolean {
     const { cursor } = this;
@@ -344,7 +355,7 @@ function readMember(state: DecoderState, place: Place, row: number): void {
   for (let i = 0; i < columns.length; i++) columns[i]!.truncate(row);
   cursor.pos = start;
   if (place.json === undefined) {
-    const unfitNow = state.unknown(() => place.path, place.depth);
+    const unfitNow = state.strict ? state.refuse() : state.unknown(() => place.path, place.depth);
     if (unfitNow) state.misfits.push(variantPath(place.path, kindAt(place, cursor, start)));
   } else if (cursor.skipValue() || place.keepsEmpty) {
     place.json.append(cursor.bytes, start, cursor.pos);
@@ -449,7 +460,7 @@ function readItem(state: DecoderState, column: Column, place: Place): boolean {
       place.json.append(cursor.bytes, start, cursor.pos);
       return true;
     }
-    if (filled) return false;
+    if (filled || state.strict) return false;
   }
   column.appendNull();
   return true;
