@@ -55,6 +55,11 @@ export interface Catalog {
   loadTable(identifier: TableIdentifier): Promise<LoadedTable>;
   createTable(namespace: readonly string[], request: CreateTableRequest): Promise<LoadedTable>;
   commitTable(identifier: TableIdentifier, request: CommitTableRequest): Promise<LoadedTable>;
+  /**
+   * Keeps the table and gives it another name. Missing where a catalog has no such thing.
+   * @throws FloeError `conflict` when the name is taken.
+   */
+  renameTable?(from: TableIdentifier, to: TableIdentifier): Promise<void>;
   dropTable(identifier: TableIdentifier, options: { readonly purge: boolean }): Promise<void>;
   /**
    * Looks at what a table would be called and partitioned by before anybody asks for it; asks nobody.

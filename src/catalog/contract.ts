@@ -231,6 +231,20 @@ export function catalogContract(name: string, make: () => Promise<CatalogUnderTe
     expect(metadata.snapshots).toHaveLength(1);
   });
 
+  test(`${name}: a renamed table is the same one, and never takes another's name`, async (context) => {
+    if (catalog.renameTable === undefined) return context.skip();
+    const table = await catalog.createTable(['kafka'], { name: 'orders', schema });
+    await catalog.createTable(['kafka'], { name: 'taken', schema });
+    const to = (to: string) => catalog.renameTable!(orders, { ...orders, name: to });
+    await expect(to('taken')).rejects.toMatchObject({ code: 'conflict' });
+    await to('invoices');
+    expect((await catalog.loadTable({ ...orders, name: 'invoices' })).metadata).toEqual(
+      table.metadata,
+    );
+    await expect(catalog.loadTable(orders)).rejects.toMatchObject({ code: 'not-found' });
+    await expect(to('again')).rejects.toMatchObject({ code: 'not-found' });
+  });
+
   test(`${name}: what it can't take is said before it is asked to`, () => {
     catalog.checkTable({ identifier: orders, partitionSources: ['at'] });
     for (const bad of made.badTables) {

@@ -25,9 +25,12 @@ import {
 import type { ClientQuotas } from '../broker/quotas/index.ts';
 import { TransactionCoordinator, transactionHandlers } from '../broker/transactions/index.ts';
 import {
+  type Catalog,
   CatalogTokens,
   createCatalogServer,
   EmbeddedCatalog,
+  type OpenedCatalog,
+  openCatalog,
   type TableIdentifier,
   Warehouse,
 } from '../catalog/index.ts';
@@ -127,9 +130,14 @@ async function start(node: Node): Promise<Floe> {
   );
   const registry = new SchemaRegistry(opened.metadata.registry, settings);
   const schemas = registrySource(registry);
-  const warehouse = new Warehouse(store, warehousePrefix(opened.clusterId));
-  const catalog = new EmbeddedCatalog({ ...node, metadata: opened.metadata.catalog, warehouse });
-  const parts = { opened, store, warehouse, catalog, schemas };
+  const embedded = new EmbeddedCatalog({
+    ...node,
+    metadata: opened.metadata.catalog,
+    warehouse: new Warehouse(store, warehousePrefix(opened.clusterId)),
+  });
+  const chosen = lifecycle.add('catalog client', await openCatalog({ ...node, embedded, store }));
+  const { catalog, warehouse } = chosen;
+  const parts = { opened, store, chosen, schemas };
   const tables = lifecycle.add('table topics', startTables(node, parts));
   const secured = lifecycle.add(
     'security',
@@ -149,7 +157,7 @@ async function start(node: Node): Promise<Floe> {
   registryRoutes(registryApp, registry);
   const catalogApp = createCatalogServer({
     ...node,
-    catalog,
+    catalog: embedded,
     s3: s3Access(settings),
     tokens: auth.tokens,
     authority: auth.authority(),
@@ -157,7 +165,7 @@ async function start(node: Node): Promise<Floe> {
   const operator = operatorApp({
     metrics: node.metrics,
     tables,
-    sql: () => startSql(node, { catalog, tables, auth, quotas: broker.services.quotas }),
+    sql: () => startSql(node, { catalog, warehouse, tables, auth, quotas: broker.services.quotas }),
     attach: () => ({ catalog: addresses.catalog, s3Endpoint: settings['s3.endpoint'] }),
   });
   protectFaces(auth, { registry: registryApp, catalog: catalogApp, operator }, tables);
@@ -185,13 +193,12 @@ async function start(node: Node): Promise<Floe> {
 interface Parts {
   readonly opened: OpenedLog;
   readonly store: ObjectStore;
-  readonly warehouse: Warehouse;
-  readonly catalog: EmbeddedCatalog;
+  readonly chosen: OpenedCatalog;
   readonly schemas: SchemaSource;
 }
 
 function startTables(node: Node, parts: Parts): TableTopics {
-  const { opened, store, warehouse, catalog, schemas } = parts;
+  const { opened, chosen, schemas } = parts;
   const names = Object.keys(objectSettings) as (keyof typeof objectSettings)[];
   const storeSettings = Object.fromEntries(names.map((name) => [name, node.settings[name]]));
   return startTableTopics({
@@ -199,10 +206,14 @@ function startTables(node: Node, parts: Parts): TableTopics {
     log: opened.log,
     directory: opened.directory,
     metadata: opened.metadata,
-    catalog,
+    catalog: chosen.catalog,
     schemas,
-    warehouse,
-    threads: { storeUri: store.uri, storeSettings },
+    warehouse: chosen.warehouse,
+    threads: {
+      storeUri: chosen.storeUri,
+      storeSettings,
+      keyFolder: join(node.options.dataDir, 'table-keys'),
+    },
   });
 }
 
@@ -222,7 +233,7 @@ async function openStore(node: Node): Promise<ObjectStore> {
 
 async function startKafka(
   node: Node,
-  { opened, store, schemas }: Parts,
+  { opened, store, schemas, chosen }: Parts,
   { security, listeners }: NodeSecurity,
 ): Promise<Broker> {
   const { options, settings, lifecycle } = node;
@@ -257,7 +268,7 @@ async function startKafka(
         logControl: node.logger.control,
         resourceConfigs,
         logDirectory: store.uri,
-        topicConfigExtensions: [tableTopicConfigs({ directory, schemas })],
+        topicConfigExtensions: [tableTopicConfigs({ directory, schemas, catalog: chosen.catalog })],
         otherSettings: otherSettings(settings),
         transactions,
         handlers: () => [...groupHandlers(groups), ...transactionHandlers(transactions)],
@@ -319,7 +330,8 @@ function s3Access(settings: ServerSettings) {
 }
 
 interface SqlParts {
-  readonly catalog: EmbeddedCatalog;
+  readonly catalog: Catalog;
+  readonly warehouse: Warehouse;
   readonly tables: TableTopics;
   readonly auth: HttpAuth;
   readonly quotas: ClientQuotas;
@@ -328,11 +340,12 @@ interface SqlParts {
 /** The server of `/v1/sql`, with DuckDB behind it. */
 async function startSql(node: Node, parts: SqlParts): Promise<FastifyInstance> {
   const { openQueries, sqlRoutes } = await import('../queries/index.ts');
-  const { catalog, tables, auth, quotas } = parts;
+  const { catalog, warehouse, tables, auth, quotas } = parts;
   const { options, settings, clock } = node;
   const service = await openQueries({
     ...node,
     catalog,
+    warehouse,
     dataDir: options.dataDir,
     tableOfTopic: (topic) => tables.tableOf(topic),
   });

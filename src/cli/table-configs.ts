@@ -2,6 +2,7 @@
 import { FloeError } from '../base/error.ts';
 import type { Setting } from '../base/settings.ts';
 import type { TopicConfigExtension } from '../broker/index.ts';
+import type { Catalog } from '../catalog/index.ts';
 import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { SchemaSource } from '../schema-registry/index.ts';
 import {
@@ -14,6 +15,7 @@ import {
 export interface TableConfigDeps {
   readonly directory: TopicDirectory;
   readonly schemas: SchemaSource;
+  readonly catalog: Pick<Catalog, 'checkTable'>;
 }
 
 export function tableTopicConfigs(deps: TableConfigDeps): TopicConfigExtension {

@@ -1,19 +1,21 @@
-// Puts the query service together over the embedded catalog: files where they are for a local warehouse, copies for
+// Puts the query service together over a catalog: files where they are for a local warehouse, copies for
 // a remote one.
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { isFloeError } from '../base/error.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Values } from '../base/settings.ts';
-import type { TableIdentifier } from '../catalog/catalog.ts';
-import type { EmbeddedCatalog } from '../catalog/embedded.ts';
+import type { Catalog, TableIdentifier } from '../catalog/catalog.ts';
+import type { Warehouse } from '../catalog/warehouse.ts';
 import { CopiedFiles, LocalFiles } from './file-access.ts';
 import type { TableDirectory } from './resolve.ts';
 import { QueryService } from './service.ts';
 import type { querySettings } from './settings.ts';
 
 export interface OpenQueryOptions {
-  readonly catalog: EmbeddedCatalog;
+  readonly catalog: Catalog;
+  /** Reads the files of its tables. */
+  readonly warehouse: Warehouse;
   /** Spilled results and copies of remote files go below it. */
   readonly dataDir: string;
   readonly settings: Values<typeof querySettings>;
@@ -25,8 +27,7 @@ export interface OpenQueryOptions {
 
 /** Nothing of DuckDB is started before the first query. */
 export async function openQueries(options: OpenQueryOptions): Promise<QueryService> {
-  const { catalog, dataDir, settings, clock, metrics } = options;
-  const { warehouse } = catalog;
+  const { catalog, warehouse, dataDir, settings, clock, metrics } = options;
   const files = warehouse.uri.startsWith('file:')
     ? new LocalFiles(warehouse.uri)
     : await CopiedFiles.create(join(dataDir, 'sql-cache'), warehouse, settings['sql.cache.bytes']);
@@ -43,7 +44,7 @@ export async function openQueries(options: OpenQueryOptions): Promise<QueryServi
 }
 
 function directoryOf(
-  catalog: EmbeddedCatalog,
+  catalog: Catalog,
   ofTopic: (topic: string) => TableIdentifier | undefined,
 ): TableDirectory {
   return {
@@ -62,7 +63,7 @@ function directoryOf(
 }
 
 async function tablesBelow(
-  catalog: EmbeddedCatalog,
+  catalog: Catalog,
   parent: readonly string[],
 ): Promise<TableIdentifier[]> {
   const found: TableIdentifier[] = [];

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
+import { FloeError } from '../base/error.ts';
 import { Bench } from './testing/bench.ts';
 import { createTopicConfigValidator, type TopicConfigValidator } from './validate.ts';
 
@@ -62,6 +63,30 @@ test('partitions are checked as soon as the columns are known', async () => {
   await expect(validator.validate('t', by('[_kafka_headers]'))).rejects.toThrow(/partition.by/);
   // JSON's columns are only known from records.
   await validator.validate('t', { ...by('[a]'), 'table.topic.convert.value.type': 'json' });
+});
+
+test('what the catalog can’t take is refused with the topic’s config', async () => {
+  const asked: unknown[] = [];
+  const picky = createTopicConfigValidator({
+    ...bench,
+    directory: bench.directory,
+    schemas: bench.schemas,
+    catalog: {
+      checkTable(table) {
+        asked.push(table);
+        throw new FloeError('invalid', 'no such name here');
+      },
+    },
+  });
+  const config = {
+    ...ON,
+    'table.topic.convert.value.type': 'json',
+    'table.topic.partition.by': '[bucket(a.b, 4)]',
+  };
+  await expect(picky.validate('Orders', config)).rejects.toThrow('no such name here');
+  expect(asked).toEqual([
+    { identifier: { namespace: ['kafka'], name: 'Orders' }, partitionSources: ['a.b'] },
+  ]);
 });
 
 test('dead letters go only where the client may write, never into their own topic', async () => {

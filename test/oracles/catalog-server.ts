@@ -78,6 +78,7 @@ const app = createCatalogServer({
 const sqlSettings = resolveSettings(querySettings, {});
 const service = await openQueries({
   catalog,
+  warehouse: catalog.warehouse,
   dataDir: mkdtempSync(join(tmpdir(), 'floe-sql-')),
   settings: sqlSettings,
   clock: systemClock,

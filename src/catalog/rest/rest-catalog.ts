@@ -177,6 +177,14 @@ export class RestCatalog implements Catalog {
     return this.#changed(identifier, await this.#change('POST', url, body));
   }
 
+  async renameTable(from: TableIdentifier, to: TableIdentifier): Promise<void> {
+    const { base } = await this.#sessions.get();
+    const plain = ({ namespace, name }: TableIdentifier) => ({ namespace, name });
+    const body = { source: plain(from), destination: plain(to) };
+    await this.#change('POST', `${base}/tables/rename`, body);
+    this.#fresh.forget(from);
+  }
+
   async dropTable(
     identifier: TableIdentifier,
     { purge }: { readonly purge: boolean },
