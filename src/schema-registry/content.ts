@@ -2,13 +2,21 @@
 import { createHash } from 'node:crypto';
 import { FloeError } from '../base/error.ts';
 import { uuidToText } from '../base/prng.ts';
-import type { RegistryMetadata, SchemaContent, SchemaRow } from '../metadata/registry.ts';
+import type {
+  ContextId,
+  ReferenceTarget,
+  RegistryMetadata,
+  SchemaContent,
+  SchemaRow,
+} from '../metadata/registry.ts';
+import { contractText, type Metadata, type RuleSet } from './contract.ts';
 import { errors } from './errors.ts';
 import type { Dependency } from './format.ts';
 import { type AnyFormat, formatOf, SCHEMA_TYPES } from './formats.ts';
 import { wellKnownSource } from './protobuf/well-known.ts';
 import type { SchemaReference } from './schema-source.ts';
 import type { RegistrySettings } from './settings.ts';
+import { subjectWithin } from './subjects.ts';
 
 /** A schema as a client sends it. */
 export interface SchemaInput {
@@ -16,12 +24,14 @@ export interface SchemaInput {
   /** AVRO when not given. */
   readonly schemaType?: string | undefined;
   readonly references?: readonly SchemaReference[] | undefined;
-  readonly metadata?: unknown;
-  readonly ruleSet?: unknown;
+  readonly metadata?: Metadata | undefined;
+  readonly ruleSet?: RuleSet | undefined;
 }
 
 export interface PreparedSchema {
   readonly content: SchemaContent;
+  /** What its references lead to. */
+  readonly targets: readonly ReferenceTarget[];
   readonly format: AnyFormat;
   /** What the format made of it. */
   readonly parsed: unknown;
@@ -32,6 +42,8 @@ const MAX_REFERENCE_DEPTH = 50;
 
 /** One walk through a schema's references: what was visited, by subject and version. */
 interface Walk {
+  /** Where subjects without a context belong. */
+  readonly context: string;
   readonly visited: Set<string>;
   readonly depth: number;
 }
@@ -39,8 +51,8 @@ interface Walk {
 export class SchemaContents {
   readonly #metadata: RegistryMetadata;
   readonly #settings: RegistrySettings;
-  /** Parsed schemas by id, least recently used first. */
-  readonly #parsed = new Map<number, unknown>();
+  /** Parsed schemas by context and id, least recently used first. */
+  readonly #parsed = new Map<string, unknown>();
 
   constructor(metadata: RegistryMetadata, settings: RegistrySettings) {
     this.#metadata = metadata;
@@ -48,7 +60,10 @@ export class SchemaContents {
   }
 
   /** @throws FloeError 42201 with the reason, 42209 when the text is too large. */
-  async prepare(input: SchemaInput, normalize: boolean): Promise<PreparedSchema> {
+  async prepare(
+    input: SchemaInput,
+    { normalize, context }: { normalize: boolean; context: string },
+  ): Promise<PreparedSchema> {
     const type = (input.schemaType ?? 'AVRO').toUpperCase();
     const format = formatOf(type);
     if (format === undefined)
@@ -56,24 +71,29 @@ export class SchemaContents {
     if (input.schema.trim() === '') throw errors.invalidSchema(type, 'Empty schema');
     this.#assertSize(input.schema);
     return withReason(type, async () => {
-      const given = await this.#resolveVersions(input.references ?? []);
+      const given = await this.#resolveVersions(input.references ?? [], context);
       const references = normalize ? sortedReferences(given) : given;
-      const parsed = format.parse(input.schema, await this.#dependencies(references), {
+      const parsed = format.parse(input.schema, await this.#dependencies(references, context), {
         validateDefaults: this.#settings['schema.registry.avro.validate.defaults'],
       });
       const schema = format.text(parsed, { normalize });
       const contract = contractText(input);
       const guid = guidOf([type, schema, JSON.stringify(references), contract]);
-      return { format, parsed, content: { type, schema, references, contract, guid } };
+      const targets = references.map(({ subject, version }) => ({
+        subject: subjectWithin(context, subject),
+        version,
+      }));
+      return { format, parsed, targets, content: { type, schema, references, contract, guid } };
     });
   }
 
   /** The parsed form of a stored schema, for its format. */
   async parsed(row: SchemaRow): Promise<unknown> {
-    const known = this.#parsed.get(row.id);
-    this.#parsed.delete(row.id);
+    const key = keyOf(row);
+    const known = this.#parsed.get(key);
+    this.#parsed.delete(key);
     const schema = known ?? (await this.#parse(row));
-    this.#parsed.set(row.id, schema);
+    this.#parsed.set(key, schema);
     const [oldest] = this.#parsed.keys();
     if (this.#parsed.size > this.#settings['schema.registry.parsed.cache.size'])
       this.#parsed.delete(oldest!);
@@ -92,14 +112,14 @@ export class SchemaContents {
   /** Texts of all that the schema refers to, by name, each after those it depends on. */
   async resolved(row: SchemaRow): Promise<ReadonlyMap<string, string>> {
     const texts = new Map<string, string>();
-    for (const { reference, text } of await this.#dependencies(row.references))
+    for (const { reference, text } of await this.#dependencies(row.references, row.context))
       if (!texts.has(reference.name)) texts.set(reference.name, text);
     return row.type === 'PROTOBUF' ? withWellKnown(row.schema, texts) : texts;
   }
 
   /** Drops what is kept about an id that was permanently deleted. */
-  forget(id: number): void {
-    this.#parsed.delete(id);
+  forget(id: ContextId): void {
+    this.#parsed.delete(keyOf(id));
   }
 
   #assertSize(schema: string): void {
@@ -111,10 +131,13 @@ export class SchemaContents {
   }
 
   /** Version −1 means the latest; what is stored names a number. */
-  async #resolveVersions(references: readonly SchemaReference[]): Promise<SchemaReference[]> {
+  async #resolveVersions(
+    references: readonly SchemaReference[],
+    context: string,
+  ): Promise<SchemaReference[]> {
     const resolved: SchemaReference[] = [];
     for (const { name, subject, version } of references) {
-      const { versions } = await this.#metadata.subject(subject);
+      const { versions } = await this.#metadata.subject(subjectWithin(context, subject));
       const live = versions.filter((row) => !row.deleted);
       const found = version === -1 ? live.at(-1) : live.find((row) => row.version === version);
       if (found === undefined)
@@ -125,28 +148,36 @@ export class SchemaContents {
   }
 
   /** What the references lead to, each once and after what it depends on. */
-  async #dependencies(references: readonly SchemaReference[]): Promise<readonly Dependency[]> {
+  async #dependencies(
+    references: readonly SchemaReference[],
+    context: string,
+  ): Promise<readonly Dependency[]> {
     const found: Dependency[] = [];
     if (references.length > 0)
-      await this.#collect(references, { visited: new Set(), depth: 0 }, found);
+      await this.#collect(references, { context, visited: new Set(), depth: 0 }, found);
     return found;
   }
 
   async #collect(
     references: readonly SchemaReference[],
-    { visited, depth }: Walk,
+    { context, visited, depth }: Walk,
     found: Dependency[],
   ): Promise<void> {
     if (depth > MAX_REFERENCE_DEPTH)
       throw new FloeError('invalid', `references are nested deeper than ${MAX_REFERENCE_DEPTH}`);
     for (const reference of references) {
-      const key = `${reference.version} ${reference.subject}`;
+      const subject = subjectWithin(context, reference.subject);
+      const key = `${reference.version} ${subject}`;
       if (visited.has(key)) continue;
       visited.add(key);
       if (visited.size > this.#settings['schema.registry.max.references'])
         throw new FloeError('invalid', 'too many references (schema.registry.max.references)');
-      const row = await this.#referenced(reference);
-      await this.#collect(row.references, { visited, depth: depth + 1 }, found);
+      const row = await this.#referenced({ ...reference, subject });
+      await this.#collect(
+        row.references,
+        { context: row.context, visited, depth: depth + 1 },
+        found,
+      );
       found.push({ reference, text: row.schema });
     }
   }
@@ -160,7 +191,7 @@ export class SchemaContents {
   }
 
   async #parse(row: SchemaRow): Promise<unknown> {
-    const dependencies = await this.#dependencies(row.references);
+    const dependencies = await this.#dependencies(row.references, row.context);
     return formatOf(row.type)!.parse(row.schema, dependencies, { validateDefaults: false });
   }
 }
@@ -201,14 +232,7 @@ function withWellKnown(text: string, texts: Map<string, string>): ReadonlyMap<st
   return new Map([...added, ...texts]);
 }
 
-/** Metadata and rule set are the clients' business: kept and returned as they came. */
-function contractText({ metadata, ruleSet }: SchemaInput): string {
-  const given = {
-    ...(metadata === undefined || metadata === null ? {} : { metadata }),
-    ...(ruleSet === undefined || ruleSet === null ? {} : { ruleSet }),
-  };
-  return Object.keys(given).length === 0 ? '' : JSON.stringify(given);
-}
+const keyOf = ({ context, id }: ContextId) => `${id} ${context}`;
 
 /** Equal parts, equal guid: SHA-256 cut to 128 bits, in the form of a UUID. */
 function guidOf(parts: readonly string[]): string {

@@ -79,7 +79,7 @@ export const errors = {
     registryError(
       'invalid',
       42204,
-      'Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, and IMPORT',
+      'Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, IMPORT, and FORWARD',
     ),
   notPermitted: (message: string) => registryError('invalid', 42205, message),
   referenceExists: (subject: string, version: number | string) =>
@@ -90,6 +90,10 @@ export const errors = {
     ),
   invalidSubject: (subject: string, reason: string) =>
     registryError('invalid', 42208, `The specified subject '${subject}' is not valid: ${reason}`),
+  invalidRuleSet: (reason: string) =>
+    registryError('invalid', 42210, `Invalid rule set: ${reason}`),
+  contextNotEmpty: (context: string) =>
+    registryError('invalid', 42211, `The specified context '${context}' is not empty.`),
   schemaTooLarge: (message: string) => registryError('exhausted', 42209, message),
   invalidRequest: (message: string) => registryError('invalid', 422, message),
   missingReference: ({ subject, version }: SchemaReference) =>

@@ -1,9 +1,11 @@
 // The registry itself: register, look up, read, check, delete. HTTP (http/) and the direct interface (source.ts)
 // both go through it. State lives in the metadata store; a change is checked on what was loaded and lands by
-// compare-and-set on the subject's stamp, so several processes may serve one store.
+// compare-and-set on the subject's stamp, so several processes may serve one store. Subjects come in their normal
+// form (subjects.ts), aliases resolved.
 import { FloeError, isFloeError } from '../base/error.ts';
 import { Mutex } from '../base/queue.ts';
 import type {
+  ContextId,
   RegistryMetadata,
   SchemaRow,
   SubjectRow,
@@ -11,17 +13,34 @@ import type {
   VersionFilter,
 } from '../metadata/registry.ts';
 import { type PreparedSchema, SchemaContents, type SchemaInput } from './content.ts';
+import { type Contract, mergedContract, parseContract, withVersion } from './contract.ts';
 import { errors } from './errors.ts';
 import { comparedVersions, context, incompatibilities } from './levels.ts';
+import { sameSchema } from './same-schema.ts';
 import type { RegistrySettings } from './settings.ts';
-import { type Mode, type RegistryConfig, SubjectSettings } from './subject-settings.ts';
+import {
+  type EffectiveConfig,
+  type Mode,
+  type RegistryConfig,
+  SubjectSettings,
+  takesIds,
+} from './subject-settings.ts';
+import {
+  contextOf,
+  DEFAULT_CONTEXT,
+  GLOBAL_CONTEXT,
+  parsePrefix,
+  parseSubject,
+  subjectName,
+} from './subjects.ts';
 
 /** A version number, or the newest. */
 export type VersionChoice = number | 'latest';
 
 export interface RegisterInput extends SchemaInput {
-  /** In IMPORT mode: the id and version to use. */
+  /** In IMPORT mode: the id to use. */
   readonly id?: number | undefined;
+  /** In IMPORT mode the version to use; else it must be the one that comes next (−1: whichever that is). */
   readonly version?: number | undefined;
 }
 
@@ -57,35 +76,62 @@ export class SchemaRegistry {
       const mode = await this.settings.assertWritable(subject);
       assertImport(subject, mode, input);
       const config = await this.settings.effectiveConfig(subject);
-      const prepared = await this.contents.prepare(input, normalize || (config.normalize ?? false));
       const row = await this.#metadata.subject(subject);
-      const existing = sameLive(row, prepared);
-      if (existing !== undefined && repeats(existing, input)) return existing;
-      if (mode !== 'IMPORT') await this.#assertMayFollow(subject, prepared, row, config);
-      return this.#add(subject, input, prepared, row.stamp);
+      const filled = takesIds(mode) ? input : populated(input, row, config);
+      const prepared = await this.#prepare(
+        subject,
+        filled,
+        normalize || (config.normalize ?? false),
+      );
+      const existing =
+        input.version === undefined ? await this.#findSame(prepared, live(row)) : undefined;
+      if (existing !== undefined && (input.id ?? existing.id) === existing.id) return existing;
+      if (!takesIds(mode)) await this.#assertMayFollow(subject, prepared, row, config);
+      return this.#add(subject, positiveVersion(input), prepared, row.stamp);
     });
   }
 
   /** The version that holds this schema. @throws FloeError 40401, 40403. */
-  async lookup(
+  lookup(
     subject: string,
     input: SchemaInput,
     options: { normalize: boolean; deleted: boolean },
   ): Promise<SubjectVersionRow> {
-    const versions = await this.versions(subject, options.deleted);
-    const config = await this.settings.effectiveConfig(subject);
-    const normalize = options.normalize || (config.normalize ?? false);
-    const { content } = await this.contents.prepare(input, normalize);
-    const found = versions.findLast(({ guid }) => guid === content.guid);
-    if (found === undefined) throw errors.schemaNotFound();
-    return found;
+    return this.#inContexts(subject, (name) => this.#lookup(name, input, options));
   }
 
-  /** @throws FloeError 40403. */
-  async byId(id: number): Promise<SchemaRow> {
-    const row = await this.#metadata.schema(id);
-    if (row === undefined) throw errors.schemaNotFound(id);
-    return row;
+  async #lookup(
+    subject: string,
+    input: SchemaInput,
+    options: { normalize: boolean; deleted: boolean },
+  ): Promise<SubjectVersionRow> {
+    const versions = await this.#versions(subject, options.deleted);
+    const config = await this.settings.effectiveConfig(subject);
+    const normalize = options.normalize || (config.normalize ?? false);
+    const plain = await this.#prepare(subject, input, normalize);
+    const found = await this.#findSame(plain, versions);
+    if (found !== undefined) return found;
+    // As registration would complete it.
+    const { metadata, ruleSet } = mergedContract(input, contractOf(versions.at(-1)), config);
+    if (metadata === undefined && ruleSet === undefined) throw errors.schemaNotFound();
+    const full = await this.#prepare(subject, { ...input, metadata, ruleSet }, normalize);
+    const completed = await this.#findSame(full, versions);
+    if (completed === undefined) throw errors.schemaNotFound();
+    return completed;
+  }
+
+  /** `subject`, if given, says in which context to look. @throws FloeError 40403. */
+  async byId(id: number, subject = ''): Promise<SchemaRow> {
+    const { context: own, subject: name } = parseSubject(subject);
+    const row = await this.#metadata.schema({ context: own, id });
+    if (row !== undefined) return row;
+    if (own === DEFAULT_CONTEXT && name !== '')
+      for (const other of await this.#otherContexts()) {
+        const found = await this.#metadata.schema({ context: other, id });
+        const places = found === undefined ? [] : await this.#metadata.places(found);
+        if (places.some((place) => parseSubject(place.subject).subject === name)) return found!;
+      }
+    throw errors.schemaNotFound(id);
   }
 
   /** @throws FloeError 40403. */
@@ -95,23 +141,35 @@ export class SchemaRegistry {
     return row;
   }
 
+  /** @throws FloeError 40403. */
+  async idsOfGuid(guid: string): Promise<readonly ContextId[]> {
+    const ids = await this.#metadata.idsOfGuid(guid);
+    if (ids.length === 0) throw errors.schemaNotFound(guid);
+    return ids;
+  }
+
   /** Where the id is registered. @throws FloeError 40403 when nowhere. */
   async places(
     id: number,
-    deleted: boolean,
+    { subject = '', deleted }: { subject?: string; deleted: boolean },
   ): Promise<readonly { subject: string; version: number }[]> {
-    await this.byId(id);
-    const rows = (await this.placesOf(id)).filter((row) => deleted || !row.deleted);
-    return rows.map(({ subject, version }) => ({ subject, version }));
+    const rows = await this.#metadata.places(await this.byId(id, subject));
+    return rows
+      .filter((row) => deleted || !row.deleted)
+      .map(({ subject: name, version }) => ({ subject: name, version }));
   }
 
   /** Where the id is registered, soft-deleted places included; none for an unknown id. */
-  placesOf(id: number): ReturnType<RegistryMetadata['places']> {
+  placesOf(id: ContextId): ReturnType<RegistryMetadata['places']> {
     return this.#metadata.places(id);
   }
 
   /** The subject's versions in order. @throws FloeError 40401 when there is none. */
-  async versions(subject: string, deleted: boolean): Promise<readonly SubjectVersionRow[]> {
+  versions(subject: string, deleted: boolean): Promise<readonly SubjectVersionRow[]> {
+    return this.#versions(subject, deleted);
+  }
+
+  async #versions(subject: string, deleted: boolean): Promise<readonly SubjectVersionRow[]> {
     const { versions } = await this.#metadata.subject(subject);
     const shown = versions.filter((row) => deleted || !row.deleted);
     if (shown.length === 0) throw errors.subjectNotFound(subject);
@@ -119,20 +177,54 @@ export class SchemaRegistry {
   }
 
   /** @throws FloeError 40401, 40402. */
-  async version(
+  version(subject: string, choice: VersionChoice, deleted: boolean): Promise<SubjectVersionRow> {
+    return this.#inContexts(subject, async (name) =>
+      choose(await this.#versions(name, deleted), choice),
+    );
+  }
+
+  /** The newest version that has these metadata properties. @throws FloeError 40401, 40403. */
+  async latestWithMetadata(
     subject: string,
-    choice: VersionChoice,
+    properties: ReadonlyMap<string, string>,
     deleted: boolean,
   ): Promise<SubjectVersionRow> {
-    return choose(await this.versions(subject, deleted), choice);
+    const versions = await this.#versions(subject, deleted);
+    const found = versions.findLast((row) => {
+      const own = contractOf(row).metadata?.properties ?? {};
+      return [...properties].every(([name, value]) => own[name] === value);
+    });
+    if (found === undefined) throw errors.schemaNotFound();
+    return found;
   }
 
-  subjects(filter: VersionFilter) {
-    return this.#metadata.subjects(filter);
+  /** `.` first. */
+  contexts(): Promise<readonly string[]> {
+    return this.#metadata.contexts();
   }
 
-  allVersions(filter: VersionFilter): Promise<readonly SubjectVersionRow[]> {
-    return this.#metadata.versions(filter);
+  /** Subjects that a prefix as clients write it covers, soft-deleted ones if asked for. */
+  async subjects(prefix: string, deleted: boolean) {
+    const lists = (await this.#filters(prefix, deleted)).map((one) => this.#metadata.subjects(one));
+    return (await Promise.all(lists)).flat();
+  }
+
+  /** Their versions, in order of subject and version. */
+  async allVersions(prefix: string, deleted: boolean): Promise<readonly SubjectVersionRow[]> {
+    const lists = (await this.#filters(prefix, deleted)).map((one) => this.#metadata.versions(one));
+    return (await Promise.all(lists)).flat();
+  }
+
+  async #filters(text: string, deleted: boolean): Promise<readonly VersionFilter[]> {
+    const { context: own, subject } = parsePrefix(text);
+    if (own !== undefined)
+      return [{ prefix: subjectName({ context: own, subject }), context: own, deleted }];
+    if (subject === '') return [{ prefix: '', deleted }];
+    return (await this.contexts()).map((one) => ({
+      prefix: subjectName({ context: one, subject }),
+      context: one,
+      deleted,
+    }));
   }
 
   /** Ids of live schemas that refer to the version. @throws FloeError 40401, 40402. */
@@ -155,7 +247,8 @@ export class SchemaRegistry {
     const { choice } = options;
     if (live.length === 0 && typeof choice === 'number') throw errors.subjectNotFound(subject);
     const against = choice === undefined || live.length === 0 ? live : [choose(live, choice)];
-    const prepared = await this.contents.prepare(input, options.normalize);
+    const normalize = options.normalize || (config.normalize ?? false);
+    const prepared = await this.#prepare(subject, input, normalize);
     const messages = await this.#messages(prepared, against, config);
     return { compatible: messages.length === 0, messages };
   }
@@ -171,7 +264,7 @@ export class SchemaRegistry {
       if (!permanent && live.length === 0) throw errors.subjectSoftDeleted(subject);
       const versions = (permanent ? all : live).map((row) => row.version);
       await this.#remove({ subject, stamp, versions, permanent });
-      for (const { id } of permanent ? all : []) this.contents.forget(id);
+      for (const row of permanent ? all : []) this.contents.forget(row);
       await this.settings.forget(subject);
       return versions;
     });
@@ -185,11 +278,12 @@ export class SchemaRegistry {
       if (all.length === 0) throw errors.subjectNotFound(subject);
       const candidates =
         choice === 'latest' && !permanent ? all.filter((row) => !row.deleted) : all;
-      const { id, version, deleted } = choose(candidates, choice);
+      const chosen = choose(candidates, choice);
+      const { version, deleted } = chosen;
       if (permanent && !deleted) throw errors.versionNotSoftDeleted(subject, version);
       if (!permanent && deleted) throw errors.versionSoftDeleted(subject, version);
       await this.#remove({ subject, stamp, versions: [version], permanent });
-      if (permanent) this.contents.forget(id);
+      if (permanent) this.contents.forget(chosen);
       return version;
     });
   }
@@ -208,19 +302,56 @@ export class SchemaRegistry {
     });
   }
 
+  #prepare(subject: string, input: SchemaInput, normalize: boolean): Promise<PreparedSchema> {
+    return this.contents.prepare(input, { normalize, context: contextOf(subject) });
+  }
+
+  /** The newest of the versions that is the same schema. */
+  async #findSame(
+    prepared: PreparedSchema,
+    versions: readonly SubjectVersionRow[],
+  ): Promise<SubjectVersionRow | undefined> {
+    const exact = versions.findLast((row) => row.guid === prepared.content.guid);
+    if (exact !== undefined) return exact;
+    for (const row of versions.toReversed())
+      if (await sameSchema(this.contents, prepared, row)) return row;
+    return undefined;
+  }
+
+  /** Runs a look-up; a subject without context that isn't there is looked for in the other contexts. */
+  async #inContexts<T>(subject: string, find: (subject: string) => Promise<T>): Promise<T> {
+    try {
+      return await find(subject);
+    } catch (caught) {
+      const isMissing = isFloeError(caught, 'not-found');
+      if (!isMissing || contextOf(subject) !== DEFAULT_CONTEXT) throw caught;
+      for (const other of await this.#otherContexts()) {
+        const found = await find(subjectName({ context: other, subject })).catch(ifMissing);
+        if (found !== undefined) return found;
+      }
+      throw caught;
+    }
+  }
+
+  async #otherContexts(): Promise<readonly string[]> {
+    return (await this.contexts()).filter((one) => one !== DEFAULT_CONTEXT);
+  }
+
   async #add(
     subject: string,
     input: RegisterInput,
-    { content }: PreparedSchema,
+    { content, targets }: PreparedSchema,
     stamp: number,
   ): Promise<SubjectVersionRow> {
     const place = {
       ...(input.id === undefined ? {} : { id: input.id }),
       ...(input.version === undefined ? {} : { version: input.version }),
     };
+    const own = contextOf(subject);
     try {
-      const added = await this.#metadata.addVersion({ subject, stamp, content, ...place });
-      return { ...content, ...added, subject, deleted: false };
+      const request = { subject, context: own, stamp, content, targets, ...place };
+      const added = await this.#metadata.addVersion(request);
+      return { ...content, ...added, context: own, subject, deleted: false };
     } catch (caught) {
       throw translateAdd(caught, content.type, input);
     }
@@ -240,7 +371,7 @@ export class SchemaRegistry {
     subject: string,
     prepared: PreparedSchema,
     { versions }: SubjectRow,
-    config: RegistryConfig & { compatibility: NonNullable<RegistryConfig['compatibility']> },
+    config: EffectiveConfig,
   ): Promise<void> {
     const limit = this.#limits['schema.registry.max.versions.per.subject'];
     if (versions.length >= limit)
@@ -282,42 +413,65 @@ function choose(versions: readonly SubjectVersionRow[], choice: VersionChoice): 
   return found;
 }
 
-function sameLive(
-  { versions }: SubjectRow,
-  { content }: PreparedSchema,
-): SubjectVersionRow | undefined {
-  return versions.findLast((row) => !row.deleted && row.guid === content.guid);
+const live = ({ versions }: SubjectRow) => versions.filter((row) => !row.deleted);
+
+const contractOf = (row: SubjectVersionRow | undefined): Contract =>
+  row === undefined ? {} : parseContract(row.contract);
+
+function ifMissing(caught: unknown): undefined {
+  if (!isFloeError(caught, 'not-found') && !isFloeError(caught, 'invalid')) throw caught;
 }
 
-/** True when the request asks for nothing that the live version isn't already. */
-function repeats(existing: SubjectVersionRow, { id, version }: RegisterInput): boolean {
-  return (id ?? existing.id) === existing.id && (version ?? existing.version) === existing.version;
+/**
+ * What a registration leaves out comes from the newest version (the schema itself, metadata and rules) and from the
+ * subject's config. @throws FloeError 42201 when the version asked for isn't the next one.
+ */
+function populated(input: RegisterInput, row: SubjectRow, config: RegistryConfig): RegisterInput {
+  const latest = live(row).at(-1);
+  const { version } = input;
+  const type = input.schemaType ?? 'AVRO';
+  if (version !== undefined && version > 0 && version !== row.nextVersion)
+    throw errors.invalidSchema(type, 'Version is not one more than previous version');
+  const schema =
+    input.schema.trim() === '' && latest !== undefined
+      ? { schema: latest.schema, schemaType: latest.type, references: latest.references }
+      : {};
+  const merged = mergedContract(input, contractOf(latest), config);
+  return { ...input, ...schema, ...withVersion(merged, row.nextVersion, version !== undefined) };
+}
+
+/** Versions below 1 leave the choice to the registry. */
+function positiveVersion(input: RegisterInput): RegisterInput {
+  return (input.version ?? 1) < 1 ? { ...input, version: undefined } : input;
 }
 
 /** The value of the metadata property that groups versions; all are one group when none is set. */
 function groupOf({ contract }: { contract: string }, property: string | undefined): unknown {
-  if (property === undefined || contract === '') return undefined;
-  const { metadata } = JSON.parse(contract) as {
-    metadata?: { properties?: Record<string, unknown> };
-  };
-  return metadata?.properties?.[property];
+  return property === undefined
+    ? undefined
+    : parseContract(contract).metadata?.properties?.[property];
 }
 
 /** A subject is any text; only what would mean something else to Confluent's clients is refused. */
-function assertSubject(subject: string): void {
-  if (subject === '') throw errors.invalidSubject(subject, 'it is empty');
-  if (subject.length > MAX_SUBJECT_LENGTH)
-    throw errors.invalidSubject(subject, `it is longer than ${MAX_SUBJECT_LENGTH} characters`);
-  if (subject.startsWith(':.')) throw errors.invalidSubject(subject, 'contexts are not served');
+function assertSubject(name: string): void {
+  const { context: own, subject } = parseSubject(name);
+  if (subject === '') throw errors.invalidSubject(name, 'it is empty');
+  if (name.length > MAX_SUBJECT_LENGTH)
+    throw errors.invalidSubject(name, `it is longer than ${MAX_SUBJECT_LENGTH} characters`);
+  if (own === GLOBAL_CONTEXT || subject === '__GLOBAL' || subject === '__EMPTY')
+    throw errors.invalidSubject(name, 'it is a name of the registry itself');
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: what is refused
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(name))
+    throw errors.invalidSubject(name, 'it has control characters');
 }
 
 function assertImport(subject: string, mode: Mode, { id, version }: RegisterInput): void {
-  if (id === undefined && mode === 'IMPORT')
-    throw errors.notPermitted(`Subject ${subject} is in import mode: give the id`);
-  if ((id !== undefined || version !== undefined) && mode !== 'IMPORT')
+  if (id === undefined && takesIds(mode))
+    throw errors.notPermitted(`Subject ${subject} is not in read-write mode: give the id`);
+  if (id !== undefined && !takesIds(mode))
     throw errors.notPermitted(`Subject ${subject} is not in import mode`);
   for (const number of [id, version])
-    if (number !== undefined && (number < 1 || number > 2 ** 31 - 1))
+    if (number !== undefined && number > 2 ** 31 - 1)
       throw errors.invalidRequest(`${number} is no valid id or version: 1 to 2^31-1`);
 }
 

@@ -8,6 +8,7 @@ import type {
   SchemaType,
   SubjectVersion,
 } from './schema-source.ts';
+import { contextOf } from './subjects.ts';
 
 /** The embedded registry as a SchemaSource. */
 export function registrySource(registry: SchemaRegistry): SchemaSource {
@@ -30,7 +31,7 @@ export function registrySource(registry: SchemaRegistry): SchemaSource {
     latest: async (subject) => toVersion(await registry.version(subject, 'latest', false)),
     async versionOf(subject, schemaId) {
       // Soft-deleted versions count: records of that version are still in the log and keep their order.
-      const places = await registry.placesOf(schemaId);
+      const places = await registry.placesOf({ context: contextOf(subject), id: schemaId });
       return places.findLast((place) => place.subject === subject)?.version;
     },
     async register(subject, schema, type) {

@@ -1,50 +1,72 @@
-// Compatibility and mode per subject, with the global value behind them. Stored as JSON text in the metadata store.
-import type { RegistryMetadata } from '../metadata/registry.ts';
+// Config and mode: of a subject, of its context, of the whole registry, the nearest winning. Stored as text in the
+// metadata store.
+import type { RegistryMetadata, RegistrySettingKind } from '../metadata/registry.ts';
+import { type ContractDefaults, parseMetadata, parseRuleSet } from './contract.ts';
 import { errors } from './errors.ts';
 import { type CompatibilityLevel, DEFAULT_LEVEL, LEVELS } from './levels.ts';
+import {
+  contextOf,
+  DEFAULT_CONTEXT,
+  GLOBAL_CONTEXT,
+  parseSubject,
+  settingScopes,
+  subjectWithin,
+} from './subjects.ts';
 
-export interface RegistryConfig {
+export interface RegistryConfig extends ContractDefaults {
   readonly compatibility?: CompatibilityLevel;
   /** Normalise schemas before they are registered or looked up. */
   readonly normalize?: boolean;
   /** Only versions with the same value of this metadata property are compared. */
   readonly compatibilityGroup?: string;
+  /** The subject that requests for this one are about. */
+  readonly alias?: string;
 }
 
-const MODES = ['READWRITE', 'READONLY', 'READONLY_OVERRIDE', 'IMPORT'] as const;
+export type EffectiveConfig = RegistryConfig & { readonly compatibility: CompatibilityLevel };
+
+/** A change of config: null takes the value away. */
+export type ConfigChange = { readonly [K in keyof RegistryConfig]?: RegistryConfig[K] | null };
+
+const MODES = ['READWRITE', 'READONLY', 'READONLY_OVERRIDE', 'IMPORT', 'FORWARD'] as const;
 export type Mode = (typeof MODES)[number];
 
 /** What a client may set beyond {@link RegistryConfig}; understood, and not served. */
-const UNSERVED = [
-  'alias',
-  'validateFields',
-  'defaultMetadata',
-  'overrideMetadata',
-  'defaultRuleSet',
-  'overrideRuleSet',
-];
+const UNSERVED = ['validateFields', 'validateNewSchemas', 'validateRules', 'aliasForDeks'];
 
-const GLOBAL = '';
-
-/** Checks what came over HTTP. @throws FloeError 42203, 422. */
-export function parseConfig(body: Readonly<Record<string, unknown>>): RegistryConfig {
-  const unserved = UNSERVED.find(
-    (key) => body[key] !== undefined && body[key] !== null && body[key] !== false,
-  );
+/** Checks what came over HTTP. @throws FloeError 42203, 42210, 422. */
+export function parseConfig(body: Readonly<Record<string, unknown>>): ConfigChange {
+  const asks = (key: string) =>
+    body[key] !== undefined && body[key] !== null && body[key] !== false;
+  const unserved = UNSERVED.find(asks);
   if (unserved !== undefined)
     throw errors.invalidRequest(`"${unserved}" is not served by this registry: leave it out`);
-  const { compatibility, compatibilityLevel, normalize, compatibilityGroup } = body;
-  const asked = compatibility ?? compatibilityLevel;
-  const level = LEVELS.find((candidate) => candidate === String(asked).toUpperCase());
-  if (asked !== undefined && asked !== null && level === undefined)
-    throw errors.invalidCompatibility();
-  const config = {
-    ...(level === undefined ? {} : { compatibility: level }),
-    ...(typeof normalize === 'boolean' ? { normalize } : {}),
-    ...(typeof compatibilityGroup === 'string' ? { compatibilityGroup } : {}),
+  if (asks('compatibilityPolicy') && String(body['compatibilityPolicy']).toUpperCase() !== 'STRICT')
+    throw errors.invalidRequest('"compatibilityPolicy" other than STRICT is not served');
+  const change: Record<string, unknown> = {};
+  const set = (key: keyof RegistryConfig, given: unknown, parse: (value: unknown) => unknown) => {
+    if (given !== undefined) change[key] = given === null ? null : parse(given);
   };
-  if (Object.keys(config).length === 0) throw errors.invalidCompatibility();
-  return config;
+  set('compatibility', body['compatibility'] ?? body['compatibilityLevel'], parseLevel);
+  set('normalize', body['normalize'], (value) => value === true);
+  for (const key of ['compatibilityGroup', 'alias'] as const) set(key, body[key], text(key));
+  for (const key of ['defaultMetadata', 'overrideMetadata'] as const)
+    set(key, body[key], parseMetadata);
+  for (const key of ['defaultRuleSet', 'overrideRuleSet'] as const)
+    set(key, body[key], parseRuleSet);
+  return change;
+}
+
+const text = (key: string) => (value: unknown) => {
+  if (typeof value !== 'string') throw errors.invalidRequest(`"${key}" is not a text`);
+  // An empty text takes the value away.
+  return value === '' ? null : value;
+};
+
+function parseLevel(asked: unknown): CompatibilityLevel {
+  const level = LEVELS.find((candidate) => candidate === String(asked).toUpperCase());
+  if (level === undefined) throw errors.invalidCompatibility();
+  return level;
 }
 
 /** @throws FloeError 42204. */
@@ -54,6 +76,13 @@ export function parseMode(mode: unknown): Mode {
   return found;
 }
 
+/** True in modes in which schemas come with their ids from elsewhere. */
+export function takesIds(mode: Mode): boolean {
+  return mode === 'IMPORT' || mode === 'FORWARD';
+}
+
+const GLOBAL = '';
+
 export class SubjectSettings {
   readonly #metadata: RegistryMetadata;
 
@@ -62,26 +91,47 @@ export class SubjectSettings {
   }
 
   /** The subject's own config; undefined when it has none. Without subject the global one, default included. */
-  async config(subject?: string): Promise<RegistryConfig | undefined> {
-    const own = await this.#metadata.setting('config', subject ?? GLOBAL);
+  async config(subject = GLOBAL): Promise<RegistryConfig | undefined> {
+    const own = await this.#metadata.setting('config', subject);
     const parsed = own === undefined ? undefined : (JSON.parse(own) as RegistryConfig);
-    return subject === undefined ? { compatibility: DEFAULT_LEVEL, ...parsed } : parsed;
+    return subject === GLOBAL ? { compatibility: DEFAULT_LEVEL, ...parsed } : parsed;
   }
 
-  /** What holds for the subject: its own values over the global ones. */
-  async effectiveConfig(
-    subject: string,
-  ): Promise<RegistryConfig & { compatibility: CompatibilityLevel }> {
-    const global = await this.config();
-    return { compatibility: DEFAULT_LEVEL, ...global, ...(await this.config(subject)) };
+  /** What holds for the subject: its own values over its context's over the global ones. */
+  async effectiveConfig(subject: string): Promise<EffectiveConfig> {
+    const inner = await this.#scoped('config', subject);
+    const configs = inner.map((value) =>
+      value === undefined ? {} : (JSON.parse(value) as object),
+    );
+    const merged: RegistryConfig = Object.assign({}, ...configs.reverse());
+    const own = configs.at(-1) as RegistryConfig;
+    // An alias speaks for its subject only.
+    const { alias: _alias, ...others } = merged;
+    return {
+      compatibility: DEFAULT_LEVEL,
+      ...others,
+      ...(own.alias === undefined ? {} : { alias: own.alias }),
+    };
   }
 
-  /** Merges into what is set. @throws FloeError 42205 in read-only mode. */
-  async setConfig(subject: string | undefined, change: RegistryConfig): Promise<void> {
+  /** The subject that requests for `subject` are about: itself, or the one that its alias names. */
+  async target(subject: string): Promise<string> {
+    const own = await this.#metadata.setting('config', subject);
+    if (own === undefined || !own.includes('"alias"')) return subject;
+    const { alias } = JSON.parse(own) as RegistryConfig;
+    return alias === undefined ? subject : subjectWithin(contextOf(subject), alias);
+  }
+
+  /** Merges into what is set; returns the result. @throws FloeError 42205 in read-only mode. */
+  async setConfig(subject: string | undefined, change: ConfigChange): Promise<RegistryConfig> {
     await this.assertWritable(subject);
     const before = await this.#metadata.setting('config', subject ?? GLOBAL);
-    const merged = { ...(before === undefined ? {} : (JSON.parse(before) as object)), ...change };
+    const old = before === undefined ? {} : (JSON.parse(before) as RegistryConfig);
+    const merged = Object.fromEntries(
+      Object.entries({ ...old, ...change }).filter(([, value]) => value !== null),
+    );
     await this.#metadata.setSetting('config', subject ?? GLOBAL, JSON.stringify(merged));
+    return merged;
   }
 
   /** Back to the default; returns what was set. @throws FloeError 40401 when the subject had none. */
@@ -94,21 +144,25 @@ export class SubjectSettings {
   }
 
   /** The subject's own mode, undefined when it has none; without subject the global one. */
-  async mode(subject?: string): Promise<Mode | undefined> {
-    const own = (await this.#metadata.setting('mode', subject ?? GLOBAL)) as Mode | undefined;
-    return own ?? (subject === undefined ? 'READWRITE' : undefined);
+  async mode(subject = GLOBAL): Promise<Mode | undefined> {
+    const own = (await this.#metadata.setting('mode', subject)) as Mode | undefined;
+    return own ?? (subject === GLOBAL ? 'READWRITE' : undefined);
   }
 
-  /** READONLY_OVERRIDE, set globally, wins over every subject's own mode. */
+  /** READONLY_OVERRIDE, set on the context or globally, wins over every subject's own mode. */
   async effectiveMode(subject: string): Promise<Mode> {
-    const global = (await this.mode())!;
-    return global === 'READONLY_OVERRIDE' ? global : ((await this.mode(subject)) ?? global);
+    const [own, ...outer] = (await this.#scoped('mode', subject)) as (Mode | undefined)[];
+    if (outer.includes('READONLY_OVERRIDE')) return 'READONLY_OVERRIDE';
+    return own ?? outer.find((mode) => mode !== undefined) ?? 'READWRITE';
   }
 
-  /** IMPORT needs an empty subject (or registry), else foreign ids would meet own ones; `force` overrules. */
+  /**
+   * IMPORT needs an empty subject (context, registry), else foreign ids would meet own ones; `force` overrules. What was
+   * soft-deleted there goes for good.
+   */
   async setMode(subject: string | undefined, mode: Mode, force: boolean): Promise<void> {
-    if (mode === 'IMPORT' && !force && (await this.#holdsSchemas(subject)))
-      throw errors.notPermitted('Cannot import since found existing subjects');
+    if (mode === 'IMPORT' && !force && (await this.effectiveMode(subject ?? GLOBAL)) !== 'IMPORT')
+      await this.#clear(subject ?? GLOBAL);
     await this.#metadata.setSetting('mode', subject ?? GLOBAL, mode);
   }
 
@@ -127,7 +181,7 @@ export class SubjectSettings {
   }
 
   async assertWritable(subject?: string): Promise<Mode> {
-    const mode = subject === undefined ? (await this.mode())! : await this.effectiveMode(subject);
+    const mode = await this.effectiveMode(subject ?? GLOBAL);
     if (mode.startsWith('READONLY')) {
       const what = subject === undefined ? 'The registry' : `Subject ${subject}`;
       throw errors.notPermitted(`${what} is in read-only mode`);
@@ -135,8 +189,28 @@ export class SubjectSettings {
     return mode;
   }
 
-  async #holdsSchemas(subject?: string): Promise<boolean> {
-    if (subject === undefined) return (await this.#metadata.counts()).versions > 0;
-    return (await this.#metadata.subject(subject)).versions.some((version) => !version.deleted);
+  #scoped(kind: RegistrySettingKind, subject: string): Promise<readonly (string | undefined)[]> {
+    return this.#metadata.settings(kind, settingScopes(subject));
+  }
+
+  async #clear(subject: string): Promise<void> {
+    const names = await this.#subjectsUnder(subject);
+    const rows = await Promise.all(names.map((name) => this.#metadata.subject(name)));
+    if (rows.some(({ versions }) => versions.some((row) => !row.deleted)))
+      throw errors.notPermitted('Cannot import since found existing subjects');
+    for (const [at, { stamp, versions }] of rows.entries()) {
+      const numbers = versions.map(({ version }) => version);
+      const request = { subject: names[at]!, stamp, versions: numbers, permanent: true };
+      await this.#metadata.deleteVersions(request);
+    }
+  }
+
+  /** The subject itself, or those of a context, or all. */
+  async #subjectsUnder(name: string): Promise<readonly string[]> {
+    const { context, subject } = parseSubject(name);
+    if (subject !== '') return [name];
+    const isAll = context === DEFAULT_CONTEXT || context === GLOBAL_CONTEXT;
+    const filter = { prefix: '', deleted: true, ...(isAll ? {} : { context }) };
+    return (await this.#metadata.subjects(filter)).map((row) => row.subject);
   }
 }

@@ -2,7 +2,9 @@
 import { FloeError } from '../../base/error.ts';
 import type {
   AddVersion,
+  ContextId,
   DeleteVersions,
+  ReferenceTarget,
   RegistryMetadata,
   RegistrySettingKind,
   SchemaContent,
@@ -36,9 +38,37 @@ export const registryMigrations: readonly Migration[] = [
       CREATE TABLE registry_settings (
         kind TEXT NOT NULL, subject TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, subject)) STRICT, WITHOUT ROWID;`,
   },
+  {
+    name: 'registry-contexts',
+    sql: `
+      -- last_id only grows: an id that a record may still carry is never given to another schema.
+      CREATE TABLE registry_contexts (context TEXT PRIMARY KEY, last_id INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+      INSERT INTO registry_contexts SELECT '.', coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'registry_schemas'), 0);
+      CREATE TABLE registry_contents (
+        context TEXT NOT NULL, id INTEGER NOT NULL, guid TEXT NOT NULL, type TEXT NOT NULL, text TEXT NOT NULL,
+        refs TEXT NOT NULL, contract TEXT NOT NULL, PRIMARY KEY (context, id)) STRICT;
+      -- Not unique: an import may bring one content under two ids.
+      CREATE INDEX registry_contents_guid ON registry_contents (guid, context, id);
+      INSERT INTO registry_contents SELECT '.', id, guid, type, text, refs, contract FROM registry_schemas;
+      CREATE TABLE registry_places (
+        subject TEXT NOT NULL, version INTEGER NOT NULL, context TEXT NOT NULL, id INTEGER NOT NULL,
+        deleted INTEGER NOT NULL, PRIMARY KEY (subject, version),
+        FOREIGN KEY (context, id) REFERENCES registry_contents) STRICT, WITHOUT ROWID;
+      CREATE INDEX registry_places_id ON registry_places (context, id);
+      INSERT INTO registry_places SELECT subject, version, '.', id, deleted FROM registry_versions;
+      CREATE TABLE registry_uses (
+        subject TEXT NOT NULL, version INTEGER NOT NULL, context TEXT NOT NULL, by_id INTEGER NOT NULL,
+        PRIMARY KEY (subject, version, context, by_id),
+        FOREIGN KEY (context, by_id) REFERENCES registry_contents ON DELETE CASCADE) STRICT, WITHOUT ROWID;
+      INSERT INTO registry_uses SELECT subject, version, '.', by_id FROM registry_references;
+      DROP TABLE registry_references;
+      DROP TABLE registry_versions;
+      DROP TABLE registry_schemas;`,
+  },
 ];
 
 interface SchemaRecord {
+  context: string;
   id: number;
   guid: string;
   type: string;
@@ -52,7 +82,9 @@ interface VersionRecord extends SchemaRecord {
   deleted: number;
 }
 
-const VERSIONS = `SELECT v.subject, v.version, v.deleted, s.* FROM registry_versions v JOIN registry_schemas s USING (id)`;
+const VERSIONS = `SELECT v.subject, v.version, v.deleted, s.* FROM registry_places v JOIN registry_contents s USING (context, id)`;
+/** Subjects with the prefix ?1, of the context ?3 unless that is null. */
+const CHOSEN = `substr(v.subject, 1, length(?1)) = ?1 AND (?3 IS NULL OR v.context = ?3)`;
 
 export class SqliteRegistry implements RegistryMetadata {
   readonly #db: Database;
@@ -61,20 +93,38 @@ export class SqliteRegistry implements RegistryMetadata {
     this.#db = db;
   }
 
-  async schema(id: number): Promise<SchemaRow | undefined> {
-    return this.#schema('SELECT * FROM registry_schemas WHERE id = ?', id);
+  async schema({ context, id }: ContextId): Promise<SchemaRow | undefined> {
+    return this.#schema(context, id);
   }
 
   async schemaByGuid(guid: string): Promise<SchemaRow | undefined> {
-    return this.#schema('SELECT * FROM registry_schemas WHERE guid = ? ORDER BY id LIMIT 1', guid);
+    const row = this.#db
+      .prepare('SELECT * FROM registry_contents WHERE guid = ? ORDER BY context, id LIMIT 1')
+      .get(guid) as unknown as SchemaRecord | undefined;
+    return row === undefined ? undefined : toSchema(row);
   }
 
-  async places(id: number) {
+  async idsOfGuid(guid: string): Promise<readonly ContextId[]> {
+    const rows = this.#db
+      .prepare('SELECT context, id FROM registry_contents WHERE guid = ? ORDER BY context, id')
+      .all(guid) as unknown as ContextId[];
+    return rows.map(({ context, id }) => ({ context, id }));
+  }
+
+  async contexts(): Promise<readonly string[]> {
+    const rows = this.#db
+      .prepare('SELECT context FROM registry_contexts ORDER BY context')
+      .all() as unknown as { context: string }[];
+    return rows.map(({ context }) => context);
+  }
+
+  async places({ context, id }: ContextId) {
     const rows = this.#db
       .prepare(
-        'SELECT subject, version, deleted FROM registry_versions WHERE id = ? ORDER BY subject, version',
+        `SELECT subject, version, deleted FROM registry_places WHERE context = ? AND id = ?
+         ORDER BY subject, version`,
       )
-      .all(id) as unknown as VersionRecord[];
+      .all(context, id) as unknown as VersionRecord[];
     return rows.map(({ subject, version, deleted }) => ({
       subject,
       version,
@@ -87,35 +137,39 @@ export class SqliteRegistry implements RegistryMetadata {
       const rows = this.#db
         .prepare(`${VERSIONS} WHERE v.subject = ? ORDER BY v.version`)
         .all(subject) as unknown as VersionRecord[];
-      return { stamp: this.#stamp(subject), versions: rows.map(toVersion) };
+      return { ...this.#counters(subject), versions: rows.map(toVersion) };
     });
   }
 
-  async subjects({ prefix, deleted }: VersionFilter) {
+  async subjects({ prefix, deleted, context }: VersionFilter) {
     const rows = this.#db
       .prepare(
-        `SELECT subject, min(deleted) AS deleted FROM registry_versions
-         WHERE substr(subject, 1, length(?1)) = ?1 GROUP BY subject HAVING ?2 OR min(deleted) = 0 ORDER BY subject`,
+        `SELECT v.subject, min(v.deleted) AS deleted FROM registry_places v WHERE ${CHOSEN}
+         GROUP BY v.subject HAVING ?2 OR min(v.deleted) = 0 ORDER BY v.subject`,
       )
-      .all(prefix, deleted ? 1 : 0) as unknown as VersionRecord[];
+      .all(prefix, deleted ? 1 : 0, context ?? null) as unknown as VersionRecord[];
     return rows.map((row) => ({ subject: row.subject, allDeleted: row.deleted !== 0 }));
   }
 
-  async versions({ prefix, deleted }: VersionFilter): Promise<readonly SubjectVersionRow[]> {
+  async versions({
+    prefix,
+    deleted,
+    context,
+  }: VersionFilter): Promise<readonly SubjectVersionRow[]> {
     const rows = this.#db
       .prepare(
-        `${VERSIONS} WHERE substr(v.subject, 1, length(?1)) = ?1 AND (?2 OR v.deleted = 0)
-         ORDER BY v.subject, v.version`,
+        `${VERSIONS} WHERE ${CHOSEN} AND (?2 OR v.deleted = 0) ORDER BY v.subject, v.version`,
       )
-      .all(prefix, deleted ? 1 : 0) as unknown as VersionRecord[];
+      .all(prefix, deleted ? 1 : 0, context ?? null) as unknown as VersionRecord[];
     return rows.map(toVersion);
   }
 
   async referencedBy(subject: string, version: number): Promise<readonly number[]> {
     const rows = this.#db
       .prepare(
-        `SELECT r.by_id AS id FROM registry_references r WHERE r.subject = ? AND r.version = ?
-         AND EXISTS (SELECT 1 FROM registry_versions v WHERE v.id = r.by_id AND v.deleted = 0) ORDER BY r.by_id`,
+        `SELECT DISTINCT r.by_id AS id FROM registry_uses r WHERE r.subject = ? AND r.version = ?
+         AND EXISTS (SELECT 1 FROM registry_places v
+           WHERE v.context = r.context AND v.id = r.by_id AND v.deleted = 0) ORDER BY r.by_id`,
       )
       .all(subject, version) as unknown as { id: number }[];
     return rows.map((row) => row.id);
@@ -124,11 +178,9 @@ export class SqliteRegistry implements RegistryMetadata {
   async addVersion(request: AddVersion): Promise<{ id: number; version: number }> {
     return this.#db.transaction(() => {
       this.#assertStamp(request.subject, request.stamp);
-      for (const reference of request.content.references) this.#assertLive(reference);
+      for (const target of request.targets) this.#assertLive(target);
       const id =
-        request.id === undefined
-          ? this.#sameOrNewId(request.content)
-          : this.#importId(request.id, request.content);
+        request.id === undefined ? this.#sameOrNewId(request) : this.#importId(request, request.id);
       const version = this.#place(request, id);
       return { id, version };
     });
@@ -142,7 +194,7 @@ export class SqliteRegistry implements RegistryMetadata {
         if (permanent) this.#remove(subject, version);
         else
           this.#db
-            .prepare('UPDATE registry_versions SET deleted = 1 WHERE subject = ? AND version = ?')
+            .prepare('UPDATE registry_places SET deleted = 1 WHERE subject = ? AND version = ?')
             .run(subject, version);
       }
       // A subject without any row starts again at version 1; its stamp goes on, for callers that hold the old one.
@@ -153,6 +205,10 @@ export class SqliteRegistry implements RegistryMetadata {
 
   async setting(kind: RegistrySettingKind, subject: string): Promise<string | undefined> {
     return this.#setting(kind, subject);
+  }
+
+  async settings(kind: RegistrySettingKind, subjects: readonly string[]) {
+    return subjects.map((subject) => this.#setting(kind, subject));
   }
 
   async setSetting(kind: RegistrySettingKind, subject: string, value: string | null) {
@@ -176,13 +232,15 @@ export class SqliteRegistry implements RegistryMetadata {
   async counts(): Promise<{ schemas: number; versions: number }> {
     return this.#db
       .prepare(
-        `SELECT (SELECT count(*) FROM registry_schemas) AS schemas, (SELECT count(*) FROM registry_versions) AS versions`,
+        `SELECT (SELECT count(*) FROM registry_contents) AS schemas, (SELECT count(*) FROM registry_places) AS versions`,
       )
       .get() as { schemas: number; versions: number };
   }
 
-  #schema(sql: string, key: number | string): SchemaRow | undefined {
-    const row = this.#db.prepare(sql).get(key) as unknown as SchemaRecord | undefined;
+  #schema(context: string, id: number): SchemaRow | undefined {
+    const row = this.#db
+      .prepare('SELECT * FROM registry_contents WHERE context = ? AND id = ?')
+      .get(context, id) as unknown as SchemaRecord | undefined;
     return row === undefined ? undefined : toSchema(row);
   }
 
@@ -193,22 +251,22 @@ export class SqliteRegistry implements RegistryMetadata {
     return row?.['value'] as string | undefined;
   }
 
-  #stamp(subject: string): number {
+  #counters(subject: string): Pick<SubjectRow, 'stamp' | 'nextVersion'> {
     const row = this.#db
-      .prepare('SELECT stamp FROM registry_subjects WHERE subject = ?')
-      .get(subject);
-    return (row?.['stamp'] as number | undefined) ?? 0;
+      .prepare('SELECT stamp, next_version FROM registry_subjects WHERE subject = ?')
+      .get(subject) as { stamp: number; next_version: number } | undefined;
+    return { stamp: row?.stamp ?? 0, nextVersion: row?.next_version ?? 1 };
   }
 
   #assertStamp(subject: string, stamp: number): void {
-    if (this.#stamp(subject) !== stamp) {
+    if (this.#counters(subject).stamp !== stamp) {
       throw new FloeError('conflict', `subject "${subject}" was changed meanwhile`);
     }
   }
 
-  #assertLive({ subject, version }: SchemaReferenceRow): void {
+  #assertLive({ subject, version }: ReferenceTarget): void {
     const row = this.#db
-      .prepare('SELECT 1 FROM registry_versions WHERE subject = ? AND version = ? AND deleted = 0')
+      .prepare('SELECT 1 FROM registry_places WHERE subject = ? AND version = ? AND deleted = 0')
       .get(subject, version);
     if (row === undefined) {
       throw new FloeError(
@@ -221,7 +279,7 @@ export class SqliteRegistry implements RegistryMetadata {
   #assertUnreferenced(subject: string, version: number): void {
     const row = this.#db
       .prepare(
-        `SELECT 1 FROM registry_references r JOIN registry_versions v ON v.id = r.by_id
+        `SELECT 1 FROM registry_uses r JOIN registry_places v ON v.context = r.context AND v.id = r.by_id
          WHERE r.subject = ? AND r.version = ? AND v.deleted = 0 LIMIT 1`,
       )
       .get(subject, version);
@@ -232,49 +290,64 @@ export class SqliteRegistry implements RegistryMetadata {
     }
   }
 
-  #sameOrNewId(content: SchemaContent): number {
+  #sameOrNewId({ context, content, targets }: AddVersion): number {
     const same = this.#db
-      .prepare('SELECT id FROM registry_schemas WHERE guid = ? ORDER BY id LIMIT 1')
-      .get(content.guid);
-    return (same?.['id'] as number | undefined) ?? this.#insertSchema(null, content);
+      .prepare(
+        'SELECT id FROM registry_contents WHERE guid = ? AND context = ? ORDER BY id LIMIT 1',
+      )
+      .get(content.guid, context);
+    if (same !== undefined) return same['id'] as number;
+    const next = this.#db
+      .prepare(
+        `INSERT INTO registry_contexts VALUES (?, 1)
+         ON CONFLICT DO UPDATE SET last_id = last_id + 1 RETURNING last_id`,
+      )
+      .get(context)!['last_id'] as number;
+    this.#insertSchema({ context, id: next }, content, targets);
+    return next;
   }
 
-  #importId(id: number, content: SchemaContent): number {
-    const holder = this.#schema('SELECT * FROM registry_schemas WHERE id = ?', id);
-    if (holder === undefined) return this.#insertSchema(id, content);
-    if (holder.guid !== content.guid) {
+  #importId({ context, content, targets }: AddVersion, id: number): number {
+    const holder = this.#schema(context, id);
+    if (holder !== undefined && holder.guid !== content.guid) {
       throw new FloeError('conflict', `id ${id} belongs to another schema`, {
         details: { taken: 'id' },
       });
     }
+    if (holder === undefined) {
+      this.#db
+        .prepare(
+          `INSERT INTO registry_contexts VALUES (?1, ?2)
+           ON CONFLICT DO UPDATE SET last_id = max(last_id, ?2)`,
+        )
+        .run(context, id);
+      this.#insertSchema({ context, id }, content, targets);
+    }
     return id;
   }
 
-  #insertSchema(id: number | null, content: SchemaContent): number {
+  #insertSchema(
+    { context, id }: ContextId,
+    content: SchemaContent,
+    targets: readonly ReferenceTarget[],
+  ): void {
     const { type, schema, references, contract, guid } = content;
-    const inserted = this.#db
-      .prepare(
-        'INSERT INTO registry_schemas (id, guid, type, text, refs, contract) VALUES (?, ?, ?, ?, ?, ?)',
-      )
-      .run(id, guid, type, schema, JSON.stringify(references), contract);
-    const newId = Number(inserted.lastInsertRowid);
-    for (const reference of references) {
+    this.#db
+      .prepare('INSERT INTO registry_contents VALUES (?, ?, ?, ?, ?, ?, ?)')
+      .run(context, id, guid, type, schema, JSON.stringify(references), contract);
+    for (const target of targets) {
       this.#db
-        .prepare('INSERT INTO registry_references VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
-        .run(reference.subject, reference.version, newId);
+        .prepare('INSERT INTO registry_uses VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING')
+        .run(target.subject, target.version, context, id);
     }
-    return newId;
   }
 
   /** Inserts the version and moves the subject's next version and stamp. */
-  #place({ subject, version: asked }: AddVersion, id: number): number {
-    const row = this.#db
-      .prepare('SELECT next_version FROM registry_subjects WHERE subject = ?')
-      .get(subject);
-    const next = (row?.['next_version'] as number | undefined) ?? 1;
+  #place({ subject, context, version: asked }: AddVersion, id: number): number {
+    const next = this.#counters(subject).nextVersion;
     const version = asked ?? next;
     const holder = this.#db
-      .prepare('SELECT id FROM registry_versions WHERE subject = ? AND version = ?')
+      .prepare('SELECT id FROM registry_places WHERE subject = ? AND version = ?')
       .get(subject, version);
     if (holder !== undefined && holder['id'] !== id) {
       throw new FloeError(
@@ -285,9 +358,9 @@ export class SqliteRegistry implements RegistryMetadata {
     }
     this.#db
       .prepare(
-        'INSERT INTO registry_versions VALUES (?, ?, ?, 0) ON CONFLICT DO UPDATE SET deleted = 0',
+        'INSERT INTO registry_places VALUES (?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET deleted = 0',
       )
-      .run(subject, version, id);
+      .run(subject, version, context, id);
     this.#touch(subject, Math.max(next, version + 1));
     return version;
   }
@@ -303,7 +376,7 @@ export class SqliteRegistry implements RegistryMetadata {
 
   #hasVersions(subject: string): boolean {
     return (
-      this.#db.prepare('SELECT 1 FROM registry_versions WHERE subject = ? LIMIT 1').get(subject) !==
+      this.#db.prepare('SELECT 1 FROM registry_places WHERE subject = ? LIMIT 1').get(subject) !==
       undefined
     );
   }
@@ -311,19 +384,23 @@ export class SqliteRegistry implements RegistryMetadata {
   /** Removes the version's row and its schema when that was the last place. */
   #remove(subject: string, version: number): void {
     const row = this.#db
-      .prepare('DELETE FROM registry_versions WHERE subject = ? AND version = ? RETURNING id')
+      .prepare(
+        'DELETE FROM registry_places WHERE subject = ? AND version = ? RETURNING context, id',
+      )
       .get(subject, version);
     if (row === undefined) return;
     this.#db
       .prepare(
-        `DELETE FROM registry_schemas WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM registry_versions WHERE id = ?1)`,
+        `DELETE FROM registry_contents WHERE context = ?1 AND id = ?2
+         AND NOT EXISTS (SELECT 1 FROM registry_places WHERE context = ?1 AND id = ?2)`,
       )
-      .run(row['id']!);
+      .run(row['context']!, row['id']!);
   }
 }
 
 function toSchema(row: SchemaRecord): SchemaRow {
   return {
+    context: row.context,
     id: row.id,
     guid: row.guid,
     type: row.type,

@@ -3,12 +3,12 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
 import type { SchemaRegistry } from '../registry.ts';
 import { parseConfig, parseMode } from '../subject-settings.ts';
-import { flag, objectBody, pathPart } from './input.ts';
+import { flag, objectBody, pathSubject } from './input.ts';
 import { configBody, modeBody } from './output.ts';
 
 /** Undefined on the routes without one. */
 function subject(request: FastifyRequest): string | undefined {
-  return pathPart(request, 'subject') || undefined;
+  return pathSubject(request) || undefined;
 }
 
 export function configRoutes(app: FastifyInstance, registry: SchemaRegistry): void {
@@ -17,7 +17,7 @@ export function configRoutes(app: FastifyInstance, registry: SchemaRegistry): vo
   app.get('/config', async () => configBody((await settings.config())!));
 
   app.get('/config/:subject', async (request) => {
-    const name = pathPart(request, 'subject');
+    const name = pathSubject(request);
     if (flag(request, 'defaultToGlobal')) return configBody(await settings.effectiveConfig(name));
     const own = await settings.config(name);
     if (own === undefined) throw errors.noSubjectCompatibility(name);
@@ -27,8 +27,7 @@ export function configRoutes(app: FastifyInstance, registry: SchemaRegistry): vo
   for (const path of ['/config', '/config/:subject']) {
     app.put(path, async (request) => {
       const change = parseConfig(objectBody(request));
-      await settings.setConfig(subject(request), change);
-      return change;
+      return settings.setConfig(subject(request), change);
     });
     app.delete(path, async (request) => configBody(await settings.deleteConfig(subject(request))));
   }
@@ -40,7 +39,7 @@ export function modeRoutes(app: FastifyInstance, registry: SchemaRegistry): void
   app.get('/mode', async () => modeBody((await settings.mode())!));
 
   app.get('/mode/:subject', async (request) => {
-    const name = pathPart(request, 'subject');
+    const name = pathSubject(request);
     if (flag(request, 'defaultToGlobal')) return modeBody(await settings.effectiveMode(name));
     const own = await settings.mode(name);
     if (own === undefined) throw errors.noSubjectMode(name);

@@ -1,8 +1,10 @@
 // What comes in over HTTP → typed values: paths, query strings, bodies. Everything wrong is a 42x with its reason.
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { parseMetadata, parseRuleSet } from '../contract.ts';
 import { errors } from '../errors.ts';
 import type { RegisterInput, VersionChoice } from '../registry.ts';
+import { parseSubject, subjectName } from '../subjects.ts';
 
 const reference = z.object({ name: z.string(), subject: z.string(), version: z.number().int() });
 
@@ -16,17 +18,18 @@ const schemaBody = z.object({
   version: z.number().int().nullish(),
 });
 
-/** The body of a registration, look-up or check. Ids and versions below 1 count as not given, as in Confluent. */
+/** The body of a registration, look-up or check. Ids below 1 count as not given, as in Confluent. */
 export function schemaInput(request: FastifyRequest): RegisterInput {
   const body = parse(schemaBody, request.body ?? {});
   return {
     schema: body.schema ?? '',
     schemaType: body.schemaType ?? undefined,
     references: body.references ?? undefined,
-    metadata: body.metadata,
-    ruleSet: body.ruleSet,
+    metadata: parseMetadata(body.metadata),
+    ruleSet: parseRuleSet(body.ruleSet),
     id: positive(body.id),
-    version: positive(body.version),
+    // 0 is how clients say "none"; −1 asks for the next one.
+    version: body.version || undefined,
   };
 }
 
@@ -35,10 +38,19 @@ export function objectBody(request: FastifyRequest): Record<string, unknown> {
   return parse(z.record(z.string(), z.unknown()), request.body ?? {});
 }
 
-/** A part of the path, e.g. `subject`; decoded. The default context's prefix means the same subject without it. */
+/** A part of the path, e.g. `version`; decoded. */
 export function pathPart(request: FastifyRequest, name: string): string {
-  const value = (request.params as Record<string, string>)[name] ?? '';
-  return name === 'subject' && value.startsWith(':.:') ? value.slice(3) : value;
+  return (request.params as Record<string, string>)[name] ?? '';
+}
+
+/** The `subject` of the path in its normal form; '' for the default context by itself. */
+export function pathSubject(request: FastifyRequest): string {
+  return subjectName(parseSubject(pathPart(request, 'subject')));
+}
+
+/** The `subject` of the query string, which says in which context an id is. */
+export function querySubject(request: FastifyRequest): string {
+  return subjectName(parseSubject(queryText(request, 'subject') ?? ''));
 }
 
 /** The `version` of the path: a number from 1, `latest`, or −1 for the same. @throws FloeError 42202. */
@@ -67,6 +79,12 @@ export function flag(request: FastifyRequest, name: string): boolean {
 export function queryText(request: FastifyRequest, name: string): string | undefined {
   const value = (request.query as Record<string, string | string[] | undefined>)[name];
   return Array.isArray(value) ? value.at(-1) : value;
+}
+
+/** All values of a key that may come several times. */
+export function queryTexts(request: FastifyRequest, name: string): readonly string[] {
+  const value = (request.query as Record<string, string | string[] | undefined>)[name];
+  return value === undefined ? [] : Array.isArray(value) ? value : [value];
 }
 
 /** The part of `items` that `offset` and `limit` of the query string ask for; a negative limit is none. */

@@ -1,37 +1,8 @@
 // The HTTP face: shapes, codes and rules of Confluent's API, over injected requests.
-import { fastify } from 'fastify';
 import { describe, expect, test } from 'vitest';
-import { resolveSettings } from '../../base/settings.ts';
 import type { RegistryMetadata } from '../../metadata/registry.ts';
-import { openSqliteMetadata } from '../../metadata/sqlite/index.ts';
-import { SchemaRegistry } from '../registry.ts';
-import { registrySettings } from '../settings.ts';
 import { registrySource } from '../source.ts';
-import { registryRoutes, registryServerOptions } from './routes.ts';
-
-type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
-
-function open(set: Record<string, string> = {}, wrap = (metadata: RegistryMetadata) => metadata) {
-  const metadata = wrap(openSqliteMetadata(':memory:').registry);
-  const registry = new SchemaRegistry(metadata, resolveSettings(registrySettings, set));
-  const app = fastify(registryServerOptions);
-  registryRoutes(app, registry);
-  const call = async (method: Method, url: string, body?: unknown) => {
-    const response = await app.inject({
-      method,
-      url,
-      headers: { 'content-type': 'application/vnd.schemaregistry.v1+json' },
-      ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
-    });
-    return { status: response.statusCode, body: response.body === '' ? null : response.json() };
-  };
-  const register = async (subject: string, schema: unknown, others: object = {}) => {
-    const url = `/subjects/${encodeURIComponent(subject)}/versions`;
-    const text = typeof schema === 'string' ? schema : JSON.stringify(schema);
-    return call('POST', url, { schema: text, ...others });
-  };
-  return { app, registry, call, register };
-}
+import { type Method, open } from '../testing/open.ts';
 
 const record = (name: string, ...fields: object[]) => ({ type: 'record', name, fields });
 const A = record('R', { name: 'a', type: 'int' });
@@ -72,7 +43,7 @@ describe('errors', () => {
     ['GET', '/mode/s', undefined, 404, 40409],
     ['POST', '/subjects/s/versions', { schema: JSON.stringify(C) }, 409, 409],
     ['POST', '/subjects/s/versions', { schema: '{' }, 422, 42201],
-    ['POST', '/subjects/s/versions', {}, 422, 42201],
+    ['POST', '/subjects/empty/versions', {}, 422, 42201],
     ['POST', '/subjects/s/versions', { schema: '{}', schemaType: 'JSON' }, 409, 409],
     ['POST', '/subjects/s/versions', { schema: '[1', schemaType: 'JSON' }, 422, 42201],
     ['POST', '/subjects/s/versions', { schema: 'x', schemaType: 'PROTOBUF' }, 422, 42201],
@@ -81,11 +52,17 @@ describe('errors', () => {
     ['GET', '/subjects/s/versions/x', undefined, 422, 42202],
     ['GET', '/subjects/s/versions/0', undefined, 422, 42202],
     ['PUT', '/config', { compatibility: 'SIDEWAYS' }, 422, 42203],
-    ['PUT', '/config', { compatibility: 'FULL', alias: 'x' }, 422, 422],
+    ['PUT', '/config', { compatibility: 'FULL', validateFields: true }, 422, 422],
+    ['PUT', '/config', { overrideRuleSet: { domainRules: [{}] } }, 422, 42210],
     ['PUT', '/mode', { mode: 'SIDEWAYS' }, 422, 42204],
     ['POST', '/subjects/s/versions', { schema: '"int"', id: 7 }, 422, 42205],
     ['PUT', '/mode/s', { mode: 'IMPORT' }, 422, 42205],
-    ['POST', '/subjects/%3A.ctx%3As/versions', { schema: '"int"' }, 422, 42208],
+    ['POST', '/subjects/%3A.ctx%3A/versions', { schema: '"int"' }, 422, 42208],
+    ['POST', '/subjects/%3A.__GLOBAL%3As/versions', { schema: '"int"' }, 422, 42208],
+    ['POST', '/subjects/a%00/versions', { schema: '"int"' }, 422, 42208],
+    ['POST', '/subjects/s/versions', { schema: JSON.stringify(B), version: 7 }, 422, 42201],
+    ['GET', '/subjects/s/metadata?key=a&value=b', undefined, 404, 40403],
+    ['GET', '/schemas/guids/none/ids', undefined, 404, 40403],
     ['POST', '/subjects/s/versions', { schema: `"${'x'.repeat(2_000)}"` }, 422, 42209],
     ['GET', '/nowhere', undefined, 404, 404],
   ])('%s %s %j', async (method, url, body, status, code) => {

@@ -1,8 +1,9 @@
-// The registry's HTTP interface as one Fastify plugin. Confluent's API, version 1; contexts, exporters, subject
-// aliases, data-contract defaults and the types PROTOBUF and JSON are not served.
+// The registry's HTTP interface as one Fastify plugin: Confluent's API, version 1. What isn't served, and why, is in
+// docs/schema-registry.md.
 import type { FastifyInstance, FastifyServerOptions } from 'fastify';
 import type { SchemaRegistry } from '../registry.ts';
 import { configRoutes, modeRoutes } from './config.ts';
+import { page } from './input.ts';
 import { setUpReplies } from './reply.ts';
 import { schemaRoutes } from './schemas.ts';
 import { subjectRoutes } from './subjects.ts';
@@ -20,7 +21,7 @@ export const registryServerOptions = {
 export function registryRoutes(app: FastifyInstance, registry: SchemaRegistry): void {
   setUpReplies(app);
   app.get('/', async () => ({}));
-  app.get('/contexts', async () => ['.']);
+  app.get('/contexts', async (request) => page(request, await registry.contexts()));
   app.get('/v1/metadata/id', async () => ({
     scope: { path: [], clusters: { 'schema-registry-cluster': 'floe' } },
     id: '',

@@ -1,17 +1,29 @@
 // Routes under /subjects and /compatibility.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { SubjectVersionRow } from '../../metadata/registry.ts';
+import { errors } from '../errors.ts';
 import type { SchemaRegistry, VersionChoice } from '../registry.ts';
-import { flag, page, pathPart, queryText, schemaInput, versionChoice } from './input.ts';
+import {
+  flag,
+  page,
+  pathSubject,
+  queryText,
+  queryTexts,
+  schemaInput,
+  versionChoice,
+} from './input.ts';
 import { versionBody } from './output.ts';
 import { textFor } from './schemas.ts';
 
 export function subjectRoutes(app: FastifyInstance, registry: SchemaRegistry): void {
+  const subject = (request: FastifyRequest) => registry.settings.target(pathSubject(request));
+  const chosen = async (request: FastifyRequest): Promise<SubjectVersionRow> =>
+    registry.version(await subject(request), versionChoice(request), flag(request, 'deleted'));
+
   app.get('/subjects', async (request) => {
-    const prefix = contextless(queryText(request, 'subjectPrefix') ?? '');
+    const prefix = queryText(request, 'subjectPrefix') ?? ':*:';
     const deletedOnly = flag(request, 'deletedOnly');
-    const deleted = deletedOnly || flag(request, 'deleted');
-    const rows = await registry.subjects({ prefix, deleted });
+    const rows = await registry.subjects(prefix, deletedOnly || flag(request, 'deleted'));
     const shown = deletedOnly ? rows.filter((row) => row.allDeleted) : rows;
     return page(
       request,
@@ -21,16 +33,27 @@ export function subjectRoutes(app: FastifyInstance, registry: SchemaRegistry): v
 
   app.post('/subjects/:subject', async (request) => {
     const options = { normalize: flag(request, 'normalize'), deleted: flag(request, 'deleted') };
-    return versionBody(await registry.lookup(subject(request), schemaInput(request), options));
+    const row = await registry.lookup(await subject(request), schemaInput(request), options);
+    return versionBody(row, await textFor(request, registry, row));
   });
 
-  app.delete('/subjects/:subject', (request) =>
-    registry.deleteSubject(subject(request), flag(request, 'permanent')),
+  app.delete('/subjects/:subject', async (request) =>
+    registry.deleteSubject(await subject(request), flag(request, 'permanent')),
   );
+
+  app.get('/subjects/:subject/metadata', async (request) => {
+    const [names, values] = [queryTexts(request, 'key'), queryTexts(request, 'value')];
+    if (names.length !== values.length) throw errors.invalidRequest('give a value for each key');
+    const properties = new Map(names.map((name, at) => [name, values[at]!]));
+    const deleted = flag(request, 'deleted');
+    const row = await registry.latestWithMetadata(await subject(request), properties, deleted);
+    return versionBody(row, await textFor(request, registry, row));
+  });
 
   app.get('/subjects/:subject/versions', async (request) => {
     const deletedOnly = flag(request, 'deletedOnly');
-    const rows = await registry.versions(subject(request), deletedOnly || flag(request, 'deleted'));
+    const deleted = deletedOnly || flag(request, 'deleted');
+    const rows = await registry.versions(await subject(request), deleted);
     const shown = deletedOnly ? rows.filter((row) => row.deleted) : rows;
     return page(
       request,
@@ -38,28 +61,31 @@ export function subjectRoutes(app: FastifyInstance, registry: SchemaRegistry): v
     );
   });
 
-  app.post('/subjects/:subject/versions', async (request) =>
-    versionBody(
-      await registry.register(subject(request), schemaInput(request), flag(request, 'normalize')),
-    ),
-  );
-
-  app.get('/subjects/:subject/versions/:version', async (request) => {
-    const row = await chosen(request, registry);
+  app.post('/subjects/:subject/versions', async (request) => {
+    const normalize = flag(request, 'normalize');
+    const row = await registry.register(await subject(request), schemaInput(request), normalize);
     return versionBody(row, await textFor(request, registry, row));
   });
 
-  app.get('/subjects/:subject/versions/:version/schema', async (request) => {
-    const row = await chosen(request, registry);
-    return textFor(request, registry, row);
+  app.get('/subjects/:subject/versions/:version', async (request) => {
+    const row = await chosen(request);
+    return versionBody(row, await textFor(request, registry, row));
   });
 
-  app.get('/subjects/:subject/versions/:version/referencedby', (request) =>
-    registry.referencedBy(subject(request), versionChoice(request)),
+  app.get('/subjects/:subject/versions/:version/schema', async (request) =>
+    textFor(request, registry, await chosen(request)),
   );
 
-  app.delete('/subjects/:subject/versions/:version', (request) =>
-    registry.deleteVersion(subject(request), versionChoice(request), flag(request, 'permanent')),
+  app.get('/subjects/:subject/versions/:version/referencedby', async (request) =>
+    registry.referencedBy(await subject(request), versionChoice(request)),
+  );
+
+  app.delete('/subjects/:subject/versions/:version', async (request) =>
+    registry.deleteVersion(
+      await subject(request),
+      versionChoice(request),
+      flag(request, 'permanent'),
+    ),
   );
 
   app.post('/compatibility/subjects/:subject/versions', (request) => check(request, registry));
@@ -69,17 +95,9 @@ export function subjectRoutes(app: FastifyInstance, registry: SchemaRegistry): v
   );
 }
 
-const subject = (request: FastifyRequest) => pathPart(request, 'subject');
-
-/** `:.:` and `:*:` name the default context and all contexts; there is only the one. */
-const contextless = (prefix: string) => prefix.replace(/^:(\.|\*):/, '');
-
-function chosen(request: FastifyRequest, registry: SchemaRegistry): Promise<SubjectVersionRow> {
-  return registry.version(subject(request), versionChoice(request), flag(request, 'deleted'));
-}
-
 async function check(request: FastifyRequest, registry: SchemaRegistry, choice?: VersionChoice) {
-  const { compatible, messages } = await registry.check(subject(request), schemaInput(request), {
+  const subject = await registry.settings.target(pathSubject(request));
+  const { compatible, messages } = await registry.check(subject, schemaInput(request), {
     normalize: flag(request, 'normalize'),
     ...(choice === undefined ? {} : { choice }),
   });
