@@ -29,7 +29,7 @@ try {
   const { registry, catalog } = node.addresses;
   const suites: [string, string[]][] = [
     ['schema-registry/scenarios.py', [`http://${registry}`]],
-    ['schema-registry/compat_run.py', [`http://${registry}`, '--type', 'AVRO']],
+    ['schema-registry/compat_run.py', [`http://${registry}`]],
     ['rest-catalog/scenarios.py', [`http://${catalog}`]],
   ];
   for (const [script, argv] of suites) {
