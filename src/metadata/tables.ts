@@ -64,6 +64,17 @@ export interface OpenLetters {
   readonly end: number;
 }
 
+/**
+ * Dead letters that were turned into rows by a commit under this id, whose outcome may not be known yet. Noted before
+ * the commit is sent, so that its letters are never tried again once it has landed.
+ */
+export interface Replay {
+  readonly commitId: string;
+  /** `main`'s snapshot (decimal text, empty for none) that the newest request under this id asserted. */
+  readonly parent: string;
+  readonly letters: readonly StagedLetters[];
+}
+
 export interface StageRequest {
   /** Chosen by the job; staging it again, or the same ranges again, is one stage. */
   readonly stageId: string;
@@ -209,8 +220,18 @@ export interface TablesMetadata {
     range: { readonly partition: number; readonly from: number; readonly to: number },
     limit: number,
   ): Promise<readonly number[]>;
-  /** Forgets those below the offset: the log has no such record any more. */
-  pruneLetters(topicId: string, partition: number, belowOffset: number): Promise<void>;
+  /** Forgets those below the offset: the log has no such record any more. @returns how many there were. */
+  pruneLetters(topicId: string, partition: number, belowOffset: number): Promise<number>;
+  /** Again for each further request under its id. @throws FloeError `conflict` (epoch). */
+  beginReplay(topicId: string, epoch: number, replay: Replay): Promise<void>;
+  /** Those without outcome. */
+  replays(topicId: string): Promise<readonly Replay[]>;
+  /** Landed: its letters are rows and no letters any more. Else they stay. @throws FloeError `conflict` (epoch). */
+  endReplay(
+    topicId: string,
+    epoch: number,
+    outcome: { readonly commitId: string; readonly landed: boolean },
+  ): Promise<void>;
   counters(topicId: string): Promise<TableCounters>;
   /** One that is there keeps its age, unless that was 0, and takes the newer parent, if any. */
   addIntents(intents: readonly Intent[]): Promise<void>;

@@ -12,6 +12,7 @@ import { backoffMs } from '../base/retry.ts';
 import type { LoadedTable, TableIdentifier } from '../catalog/catalog.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { CommitRounds, type CommitRoundsDeps } from './commit-rounds.ts';
+import type { ReplayDeps, Replayed } from './operations/replay.ts';
 import type { RewindDeps, Rewound } from './operations/rewind.ts';
 import type { RecoveryPolicy } from './positions.ts';
 import { TableProgress } from './progress.ts';
@@ -27,6 +28,7 @@ export interface CoordinatorDeps
   extends StagingDeps,
     SessionDeps,
     Omit<RewindDeps, 'settings' | 'logger'>,
+    Omit<ReplayDeps, 'settings'>,
     Omit<CommitRoundsDeps, 'settings'> {
   readonly settings: TableSettings;
 }
@@ -45,6 +47,8 @@ export interface CoordinatorView {
 
 /** What an operator asked for, until it is done or can't be any more. */
 interface Operation {
+  /** Before the table is looked up, or as soon as it is. */
+  readonly when: 'before' | 'opened';
   readonly run: () => Promise<void>;
   readonly drop: () => void;
 }
@@ -69,7 +73,7 @@ export class TableCoordinator implements Component {
   #inCommit = false;
   #driving: Promise<void> | undefined;
   #policy: RecoveryPolicy | undefined;
-  readonly #operations: Operation[] = [];
+  #operations: readonly Operation[] = [];
 
   constructor(deps: CoordinatorDeps, topic: Topic) {
     this.#deps = deps;
@@ -136,11 +140,19 @@ export class TableCoordinator implements Component {
 
   /** Sends the table back to these offsets, by partition: rows from there on are made again. */
   rewind(to: Offsets): Promise<Rewound> {
-    return this.#operate(() => this.#session.rewind(this.#deps, to));
+    return this.#operate('before', () => this.#session.rewind(this.#deps, to));
+  }
+
+  /** Tries the dead letters again; those that are rows by now enter the table. */
+  async replay(): Promise<Replayed> {
+    if (this.#state === 'paused') {
+      throw new FloeError('unavailable', 'the table is paused: resume it, then replay');
+    }
+    return this.#operate('opened', () => this.#session.replay(this.#deps));
   }
 
   /** Runs an operator's work between two pieces of this table's life, when nothing else is under way. */
-  #operate<T>(work: () => Promise<T>): Promise<T> {
+  #operate<T>(when: Operation['when'], work: () => Promise<T>): Promise<T> {
     const ended = ENDED.includes(this.#state);
     if (ended) throw new FloeError('unavailable', `the table is ${this.#state}: ${this.#reason}`);
     return new Promise<T>((resolve, reject) => {
@@ -153,14 +165,23 @@ export class TableCoordinator implements Component {
       };
       const drop = () =>
         reject(new FloeError('unavailable', `the table is ${this.#state}: nothing was done`));
-      this.#operations.push({ run, drop });
+      this.#operations = [...this.#operations, { when, run, drop }];
       this.#step('retry');
       this.#signal.set();
     });
   }
 
-  async #runOperations(): Promise<void> {
-    for (const { run } of this.#operations.splice(0)) await run();
+  async #runOperations(now: Operation['when']): Promise<void> {
+    const due = this.#operations.filter(({ when }) => when === now);
+    this.#operations = this.#operations.filter(({ when }) => when !== now);
+    for (const { run } of due) await run();
+  }
+
+  /** What can't wait for the table: it may be suspended for long. */
+  #dropOperations(): void {
+    const dropped = this.#operations;
+    this.#operations = [];
+    for (const { drop } of dropped) drop();
   }
 
   /** Stages and commits what was in the log when called. @throws what kept the table from it. */
@@ -233,6 +254,7 @@ export class TableCoordinator implements Component {
           break;
         case 'suspended':
           this.#releaseWaiters();
+          this.#dropOperations();
           await this.#sitOut(this.#retryDelayMs());
           this.#step('retry');
           break;
@@ -243,7 +265,7 @@ export class TableCoordinator implements Component {
         case 'stopped':
         case 'fenced':
           this.#releaseWaiters();
-          for (const { drop } of this.#operations.splice(0)) drop();
+          this.#dropOperations();
           this.#staging.close();
           await this.#committing;
           return;
@@ -307,13 +329,18 @@ export class TableCoordinator implements Component {
     await this.#committing;
     const held = await this.#session.claim();
     if (held === 'fenced') return this.#step('fenced', 'another coordinator holds this table');
-    await this.#runOperations();
+    await this.#runOperations('before');
     if (held === 'paused') return this.#step('pause', 'paused by an operator');
     if (this.#policy !== undefined) {
       await this.#session.recover(this.#policy);
       this.#policy = undefined;
     }
     const there = await this.#session.open();
+    if (there) {
+      await this.#session.settleReplays();
+      await this.#runOperations('opened');
+    }
+    this.#dropOperations();
     this.#rounds.forget();
     this.#staging.open();
     this.#failures = 0;
@@ -326,7 +353,8 @@ export class TableCoordinator implements Component {
     if ((await this.#session.claim()) === 'fenced') {
       return this.#step('fenced', 'another coordinator holds this table');
     }
-    await this.#runOperations();
+    await this.#runOperations('before');
+    this.#dropOperations();
   }
 
   async #turn(): Promise<void> {

@@ -28,6 +28,8 @@ export interface JobSlice {
   readonly deadLettersFrom: number;
   /** Offsets whose dead letters are kept already, ascending: the range is read again. */
   readonly knownLetters?: readonly number[];
+  /** Nothing but the known letters is looked at: they are tried again. */
+  readonly onlyLetters?: boolean;
   readonly runs: readonly {
     readonly baseOffset: number;
     readonly bytes: Uint8Array;
@@ -138,6 +140,8 @@ export interface JobStaged {
   readonly letterBatches: readonly LetterBatch[];
   /** Offsets of the dead letters that are new with this stage. */
   readonly letters: readonly StagedLetters[];
+  /** Of letters that were tried again: those that still are no rows. */
+  readonly stillLetters?: readonly StagedLetters[];
   readonly rows: number;
   readonly deadLetters: number;
   readonly skipped: number;

@@ -4,6 +4,7 @@
 //   POST /v1/tables/:name/compact | expire            maintenance at once
 //   POST /v1/tables/:name/rewind   {"offsets": {"<partition>": <offset>}} or {"timestamp": <ISO 8601 or milliseconds>}
 //   POST /v1/tables/:name/rebuild  the same for everything that the log has
+//   POST /v1/tables/:name/replay   dead letters tried again: {"rows", "letters", "gone"}
 //   POST /v1/tables/:name/pause | resume | commit     resume takes {"policy": "rewind" | "keep" | "restart"}
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { FloeError } from '../base/error.ts';
@@ -57,6 +58,9 @@ export function tableRoutes(app: FastifyInstance, deps: { readonly tables: Table
   );
   app.post<{ Params: { name: string } }>('/v1/tables/:name/rebuild', ({ params }, reply) =>
     answer(reply, async () => rewound(await tables.rewind(params.name, { kind: 'start' }))),
+  );
+  app.post<{ Params: { name: string } }>('/v1/tables/:name/replay', ({ params }, reply) =>
+    answer(reply, () => tables.replay(params.name)),
   );
   app.post<{ Params: { name: string } }>('/v1/tables/:name/commit', ({ params }, reply) =>
     answer(reply, async () => {

@@ -9,6 +9,13 @@ import type { TableRecord, TablesMetadata } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { type BindingDeps, TableBinding } from './binding.ts';
 import {
+  type ReplayDeps,
+  type Replayed,
+  type ReplayTable,
+  replayLetters,
+  settleReplays,
+} from './operations/replay.ts';
+import {
   type RewindDeps,
   type Rewound,
   rewindLetters,
@@ -112,21 +119,38 @@ export class TableSession {
    * @throws FloeError, and the table is where it was.
    */
   async rewind(deps: RewindDeps, to: Offsets): Promise<Rewound> {
-    const config: Readonly<Record<string, unknown>> = resolveTopicConfigs(this.#topic.config);
-    if (config['table.topic.upsert.enable'] === true) {
-      throw new FloeError(
-        'unsupported',
-        'the rows of an upsert table are what became of several records: drop it and resume with policy "restart" to fill it again',
-      );
-    }
-    const { topicId } = this.#topic;
+    this.#refuseUpserts('the rows of an upsert table are what became of several records');
+    const { topicId, name: topicName } = this.#topic;
     const { identifier, tableUuid, epoch } = this;
-    const request = { topicId, epoch, identifier, tableUuid, to };
+    const request = { topicId, topicName, epoch, identifier, tableUuid, to };
     const target = await rewindTarget(deps, request);
     const letters = await this.#rewindLetters(deps, to);
     // The store first: should the table not follow, its own offsets win again at the next look (T4).
     this.#record = await this.#progress.rewindAll(target, epoch, letters);
     return rewindTable(deps, request);
+  }
+
+  /** Tries the table's dead letters again. @throws FloeError; what was done until then stays done. */
+  async replay(deps: ReplayDeps): Promise<Replayed> {
+    this.#refuseUpserts('the change of an upsert table has its place among others');
+    return replayLetters(deps, this.#replayTable());
+  }
+
+  /** Finds out about replays whose outcome an earlier life left open. */
+  async settleReplays(): Promise<void> {
+    await settleReplays(this.#deps, this.#replayTable());
+  }
+
+  #replayTable(): ReplayTable {
+    const committedEnd = (partition: number) => this.#progress.committedEnd(partition) ?? 0;
+    return { topic: this.#topic, epoch: this.epoch, binding: this.#binding!, committedEnd };
+  }
+
+  #refuseUpserts(why: string): void {
+    const config: Readonly<Record<string, unknown>> = resolveTopicConfigs(this.#topic.config);
+    if (config['table.topic.upsert.enable'] !== true) return;
+    const remedy = 'drop the table and resume with policy "restart" to fill it again';
+    throw new FloeError('unsupported', `${why}: ${remedy}`);
   }
 
   /** Where the table of dead letters was: letters below it are in it. */

@@ -12,6 +12,7 @@ import { type CoordinatorDeps, TableCoordinator } from './coordinator.ts';
 import { type MaintenanceSubject, TableMaintenance } from './maintenance/maintenance.ts';
 import type { UpkeepStatus } from './maintenance/status.ts';
 import type { MaintenanceTasks } from './maintenance/task.ts';
+import type { Replayed } from './operations/replay.ts';
 import type { Rewound } from './operations/rewind.ts';
 import { type RewindTo, rewindOffsets } from './operations/rewind-to.ts';
 import type { RecoveryPolicy } from './positions.ts';
@@ -128,6 +129,11 @@ export class TableTopics implements Component {
     const coordinator = await this.#coordinator(name);
     const offsets = await rewindOffsets(this.#options.log, coordinator.topic, to);
     return coordinator.rewind(offsets);
+  }
+
+  /** Tries the table's dead letters again, from the log. @throws FloeError; what was done until then stays done. */
+  async replay(name: string): Promise<Replayed> {
+    return (await this.#coordinator(name)).replay();
   }
 
   /** Returns once what was in the log when called is committed. @throws FloeError `unavailable` with the reason. */

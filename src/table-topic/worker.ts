@@ -273,6 +273,7 @@ class Pass {
     const { fault } = rows;
     return {
       record: (cursor: RecordCursor, offset: number) => {
+        if (slice.onlyLetters === true && !this.#knownLetters.has(offset)) return true;
         if (this.#append(cursor, index, offset)) return true;
         // The job will come again: only what else it needs matters now.
         if (rows.hasNeeds) return true;
@@ -293,6 +294,7 @@ class Pass {
       },
       unreadable: (batch: Uint8Array, first: number, _last: number, error: string) => {
         rows.columns.rollback();
+        if (slice.onlyLetters === true && !this.#knownLetters.has(first)) return true;
         fault.set('batch', 'unreadable_batch', error);
         return this.#fault(index, first, (letters) => {
           letters.addBatch(batch, { partition: slice.partition, offset: first }, fault);
@@ -419,17 +421,19 @@ class Pass {
       kind: 'staged',
       ranges: this.#outcomes.map((one) => one.range).filter((range) => range.end > range.start),
       letterBatches: this.#records?.take(kept) ?? [],
-      letters: this.#lettersOf(kept),
+      letters: this.#byPartition(kept.map((place) => this.#letterAt[place]!)),
+      ...(this.#job.slices[0]?.onlyLetters === true
+        ? { stillLetters: this.#byPartition(this.#faults) }
+        : {}),
       rows: this.#rows.columns.rowCount,
       deadLetters: skips ? 0 : kept.length,
       skipped: (skips ? this.#faults.length : 0) + this.#noRows.length,
     };
   }
 
-  #lettersOf(kept: readonly number[]): StagedLetters[] {
+  #byPartition(places: readonly Place[]): StagedLetters[] {
     const byPartition = new Map<number, number[]>();
-    for (const place of kept) {
-      const { slice, offset } = this.#letterAt[place]!;
+    for (const { slice, offset } of places) {
       const { partition } = this.#job.slices[slice]!;
       const offsets = byPartition.get(partition);
       if (offsets === undefined) byPartition.set(partition, [offset]);

@@ -1,4 +1,4 @@
-// floe tables list | status | pause | resume | rewind | rebuild | commit | compact | expire
+// floe tables list | status | pause | resume | rewind | rebuild | replay | commit | compact | expire
 import { Command } from 'commander';
 import { FloeError } from '../../base/error.ts';
 import type { TableStatus } from '../../table-topic/index.ts';
@@ -11,7 +11,7 @@ interface ServerOption {
 
 export function tablesCommand(): Command {
   const command = new Command('tables').description(
-    'the tables behind topics: state, lag, pause, resume, rewind, rebuild, commit',
+    'the tables behind topics: state, lag, pause, resume, rewind, rebuild, replay, commit',
   );
   const server = ['--server <host:port>', 'the HTTP address', HTTP_SERVER] as const;
   command
@@ -51,7 +51,26 @@ export function tablesCommand(): Command {
     .description('the same for all that the log has; rows of records that it has no more stay')
     .option(...server)
     .action((topic: string, options: ServerOption) => rewind(topic, options, 'rebuild'));
+  command
+    .command('replay <topic>')
+    .description(
+      'try the dead letters again, from the log; those that are rows by now enter the table once',
+    )
+    .option(...server)
+    .action(replayTable);
   return command;
+}
+
+async function replayTable(topic: string, { server }: ServerOption): Promise<void> {
+  const path = `/v1/tables/${encodeURIComponent(topic)}/replay`;
+  const { rows, letters, gone } = (await (await call({ server, path, method: 'POST' })).json()) as {
+    readonly rows: number;
+    readonly letters: number;
+    readonly gone: number;
+  };
+  process.stdout.write(
+    `${topic}: ${rows} dead letters are rows now, ${letters} still aren't, ${gone} are gone from the log\n`,
+  );
 }
 
 async function rewindTable(

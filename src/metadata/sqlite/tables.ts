@@ -6,7 +6,9 @@ import type {
   Intent,
   LetterPlace,
   OpenLetters,
+  Replay,
   Stage,
+  StagedLetters,
   StagedRange,
   StageOutcome,
   StageRequest,
@@ -66,6 +68,13 @@ export const tablesMigrations: readonly Migration[] = [
         place TEXT NOT NULL, count INTEGER NOT NULL, runs BLOB NOT NULL,
         PRIMARY KEY (topic_id, partition_index, first_offset)) STRICT, WITHOUT ROWID;`,
   },
+  {
+    name: 'tables-replays',
+    sql: `
+      CREATE TABLE table_replays (
+        commit_id TEXT PRIMARY KEY, topic_id TEXT NOT NULL REFERENCES table_topics ON DELETE CASCADE,
+        parent TEXT NOT NULL, letters TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
+  },
 ];
 
 /** Dead letters of one row: what is decoded to look at one of them. */
@@ -96,6 +105,7 @@ interface TopicRow {
 }
 
 interface LetterRow {
+  place: LetterPlace;
   partition_index: number;
   first_offset: number;
   last_offset: number;
@@ -363,12 +373,68 @@ export class SqliteTables implements TablesMetadata {
     return found.sort((a, b) => a - b).slice(0, limit);
   }
 
-  async pruneLetters(topicId: string, partition: number, belowOffset: number): Promise<void> {
-    this.#db
-      .prepare(
-        'DELETE FROM table_letters WHERE topic_id = ? AND partition_index = ? AND last_offset < ?',
-      )
-      .run(topicId, partition, belowOffset);
+  async pruneLetters(topicId: string, partition: number, belowOffset: number): Promise<number> {
+    return this.#db.transaction(() => {
+      const range = { partition, from: 0, to: belowOffset };
+      const gone = this.#letterRows(topicId, range)
+        .flatMap((row) => decodeRuns(row.runs, row.first_offset))
+        .filter((offset) => offset < belowOffset);
+      this.#removeLetters(topicId, { partition, offsets: gone });
+      return gone.length;
+    });
+  }
+
+  async beginReplay(topicId: string, epoch: number, replay: Replay): Promise<void> {
+    this.#db.transaction(() => {
+      this.#fenced(topicId, epoch);
+      this.#db
+        .prepare('INSERT OR REPLACE INTO table_replays VALUES (?, ?, ?, ?)')
+        .run(replay.commitId, topicId, replay.parent, JSON.stringify(replay.letters));
+    });
+  }
+
+  async replays(topicId: string): Promise<readonly Replay[]> {
+    const rows = this.#db
+      .prepare('SELECT * FROM table_replays WHERE topic_id = ? ORDER BY commit_id')
+      .all(topicId);
+    return rows.map((row) => ({
+      commitId: row['commit_id'] as string,
+      parent: row['parent'] as string,
+      letters: JSON.parse(row['letters'] as string) as StagedLetters[],
+    }));
+  }
+
+  async endReplay(
+    topicId: string,
+    epoch: number,
+    { commitId, landed }: { readonly commitId: string; readonly landed: boolean },
+  ): Promise<void> {
+    this.#db.transaction(() => {
+      this.#fenced(topicId, epoch);
+      const row = this.#db
+        .prepare('SELECT letters FROM table_replays WHERE commit_id = ?')
+        .get(commitId);
+      if (row === undefined) return;
+      this.#db.prepare('DELETE FROM table_replays WHERE commit_id = ?').run(commitId);
+      if (!landed) return;
+      const letters = JSON.parse(row['letters'] as string) as StagedLetters[];
+      for (const one of letters) this.#removeLetters(topicId, one);
+    });
+  }
+
+  #removeLetters(topicId: string, { partition, offsets }: StagedLetters): void {
+    if (offsets.length === 0) return;
+    const gone = new Set(offsets);
+    const range = { partition, from: offsets[0]!, to: offsets.at(-1)! + 1 };
+    for (const row of this.#letterRows(topicId, range)) {
+      const kept = decodeRuns(row.runs, row.first_offset).filter((offset) => !gone.has(offset));
+      this.#db
+        .prepare(
+          'DELETE FROM table_letters WHERE topic_id = ? AND partition_index = ? AND first_offset = ?',
+        )
+        .run(topicId, partition, row.first_offset);
+      if (kept.length > 0) this.#putLetters(topicId, row.place, partition, kept);
+    }
   }
 
   #letterRows(

@@ -52,6 +52,7 @@ export interface RewindDeps {
 export interface RewindRequest {
   readonly identifier: TableIdentifier;
   readonly topicId: string;
+  readonly topicName: string;
   readonly epoch: number;
   readonly tableUuid: string;
   /** Offsets to go on from, by partition; those that aren't named, or are ahead of the table, stay where they are. */
@@ -131,7 +132,7 @@ function ownWatermark({ metadata }: LoadedTable, { tableUuid }: RewindRequest): 
  */
 export async function rewindLetters(
   { catalog, ids }: Pick<RewindDeps, 'catalog' | 'ids'>,
-  request: Omit<RewindRequest, 'tableUuid'>,
+  request: Omit<RewindRequest, 'tableUuid' | 'topicName'>,
 ): Promise<Offsets> {
   const { identifier, topicId, epoch, to } = request;
   const table = await catalog.loadTable(identifier);
@@ -157,7 +158,9 @@ async function attemptRewind(
   const from = new Map(earlier(request.to, current));
   const offsets: Offsets = new Map([...current, ...from]);
   if (from.size === 0) return { rows: 0, offsets };
-  const removal = await removalOf(metadata, deps.warehouse, { from, prefix: commitId });
+  const { topicName } = request;
+  const asked = { from, prefix: commitId, topicName };
+  const removal = await removalOf(metadata, deps.warehouse, asked);
   const topics = new Map([...before.topics, [request.topicId, offsets]]);
   const watermark = { ...before, commitId, topicId: request.topicId, epoch: request.epoch, topics };
   if (removal.rows === 0) {

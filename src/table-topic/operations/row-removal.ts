@@ -21,7 +21,7 @@ import { decodeSingleValue } from '../../formats/iceberg/value.ts';
 import { ParquetReader } from '../../formats/parquet/read/reader.ts';
 import { fieldMapOf } from '../field-map.ts';
 import { DeleteFiles } from '../maintenance/deletes.ts';
-import { systemPath } from '../system-columns.ts';
+import { SYSTEM_PREFIX, systemPath } from '../system-columns.ts';
 import type { Offsets } from '../watermark.ts';
 
 export interface RowRemoval {
@@ -42,15 +42,22 @@ interface Hit {
   readonly gone: ReadonlySet<number>;
 }
 
+export interface RemovalRequest {
+  readonly from: Offsets;
+  /** How the names of the new delete files begin. */
+  readonly prefix: string;
+  /** Where the table says whose a row is, only this topic's rows go. */
+  readonly topicName: string;
+}
+
 /**
  * What takes out the rows at or above `from`, by partition; partitions that aren't named keep theirs.
- * `prefix`: how the names of the new delete files begin.
  * @throws FloeError `unsupported` when the table lacks the columns that say where a row came from.
  */
 export async function removalOf(
   metadata: TableMetadata,
   io: Warehouse,
-  { from, prefix }: { readonly from: Offsets; readonly prefix: string },
+  { from, prefix, topicName }: RemovalRequest,
 ): Promise<RowRemoval> {
   const plan = await planScan({ metadata, source: manifestSource(io) });
   if (plan.files.length === 0 || from.size === 0) {
@@ -62,7 +69,7 @@ export async function removalOf(
   const known = new DeleteFiles(io);
   for (const scan of plan.files) {
     if (highestOffset(scan.file, places.offset) < lowest) continue;
-    const all = await rowsFrom(await io.read(scan.file.filePath), places, from);
+    const all = await rowsFrom(await io.read(scan.file.filePath), places, { from, topicName });
     if (all.length === 0) continue;
     const earlier = await known.positions(scan.file, scan.positionDeletes);
     const gone = new Set(earlier.flatMap((positions) => [...positions]));
@@ -93,6 +100,8 @@ interface PlaceColumns {
   readonly schema: Schema;
   readonly partition: number;
   readonly offset: number;
+  /** Undefined in a table of one topic. */
+  readonly topic: number | undefined;
 }
 
 function placeColumns(metadata: TableMetadata): PlaceColumns {
@@ -107,8 +116,11 @@ function placeColumns(metadata: TableMetadata): PlaceColumns {
       `the table has no column _kafka_${column}, so its rows can't be told by their offsets: drop the table and resume with policy "restart"`,
     );
   });
-  const wanted = { ...schema, fields: [partition!, offset!] };
-  return { schema: wanted, partition: partition!.id, offset: offset!.id };
+  const topicId = fields.get(`${SYSTEM_PREFIX}topic`);
+  const topic = topicId === undefined ? undefined : findField(schema, topicId);
+  const wanted = [partition!, offset!, ...(topic === undefined ? [] : [topic])];
+  const ids = { partition: partition!.id, offset: offset!.id, topic: topic?.id };
+  return { schema: { ...schema, fields: wanted }, ...ids };
 }
 
 function highestOffset({ metrics }: DataFile, offsetId: number): number {
@@ -117,11 +129,16 @@ function highestOffset({ metrics }: DataFile, offsetId: number): number {
   return value === undefined ? Number.POSITIVE_INFINITY : Number(value);
 }
 
-async function rowsFrom(bytes: Uint8Array, places: PlaceColumns, from: Offsets) {
+async function rowsFrom(
+  bytes: Uint8Array,
+  places: PlaceColumns,
+  { from, topicName }: Pick<RemovalRequest, 'from' | 'topicName'>,
+): Promise<Float64Array> {
   const reader = new ParquetReader(bytes);
   const columns = new TableColumns(places.schema);
   const partitions = columns.byId(places.partition) as Int32Column;
   const offsets = columns.byId(places.offset) as Int64Column;
+  const topics = places.topic === undefined ? undefined : columns.byId(places.topic);
   const found: number[] = [];
   let firstRow = 0;
   for (const group of reader.rowGroups.keys()) {
@@ -129,6 +146,7 @@ async function rowsFrom(bytes: Uint8Array, places: PlaceColumns, from: Offsets) 
     reader.readRowGroup(group, columns);
     columns.align();
     for (let row = 0; row < columns.rowCount; row += 1) {
+      if (topics !== undefined && topics.valueAt(row) !== topicName) continue;
       const start = from.get(partitions.valueAt(row) ?? -1);
       if (start !== undefined && Number(offsets.valueAt(row)) >= start) found.push(firstRow + row);
     }
