@@ -90,9 +90,10 @@ export function ignoredPaths({
   const included = include.map(sourcePath);
   const excluded = exclude.map(sourcePath);
   return (path) => {
-    const plain = plainPath(path);
+    // Columns that aren't the value's own (`:cdc_op`) go by their names, and belong to no list of what is included.
+    const plain = plainPath(path).replace(/^:/, '_');
     if (excluded.some((one) => isWithin(plain, one))) return true;
-    if (included.length === 0) return false;
+    if (included.length === 0 || path.startsWith(':')) return false;
     return !included.some((one) => isWithin(plain, one) || isWithin(one, plain));
   };
 }

@@ -7,6 +7,7 @@ import type { Int64Column } from '../../formats/arrow/scalar-columns.ts';
 import { JsonCursor } from '../../formats/json/cursor.ts';
 import { UNFIT } from '../../formats/json/decoder.ts';
 import { changeKindOf } from '../change.ts';
+import { ignoredPaths, selectColumns } from '../column-selection.ts';
 import type { Converter, ConverterTarget } from '../converter.ts';
 import { evolve } from '../evolve.ts';
 import type { JobConfig } from '../job.ts';
@@ -153,6 +154,11 @@ export function compileJsonEvents(target: ConverterTarget): Converter {
   };
 }
 
+const listsOf = (config: JobConfig) => ({
+  include: config['table.topic.columns.include'],
+  exclude: config['table.topic.columns.exclude'],
+});
+
 /** Events with a schema: bound by the same rules as the coordinator's, from the table as committed. */
 function compileSent(target: ConverterTarget, reader: EventReader, sent: SentSchema): Decode {
   const { columns, table, config, fault, needs, change } = target;
@@ -160,11 +166,13 @@ function compileSent(target: ConverterTarget, reader: EventReader, sent: SentSch
     const error = sent.kind === 'refused' ? sent.error : sent.what;
     return () => fault.set('value', 'unsupported_schema', error);
   }
+  // Names don't matter to a table that has the columns: renaming is the coordinator's.
+  const selection = { ...listsOf(config), rename: [] };
   const evolution = evolve({
     schema: table.schema,
     lastColumnId: 0,
     fields: table.fields,
-    proposed: sent.columns,
+    proposed: selectColumns(sent.columns, selection),
     newColumns: config['table.topic.evolution.incompatible'] === 'new_column',
     mayRename: false,
   });
@@ -199,6 +207,7 @@ function compilePlain(target: ConverterTarget, reader: EventReader): Decode {
   const { columns, table, config, fault, needs, change } = target;
   const decoder = new PlainDecoder({
     columns,
+    ignores: ignoredPaths(listsOf(config)),
     bindings: table.bindings,
     change,
     maxColumns: config['table.topic.json.max.columns'],

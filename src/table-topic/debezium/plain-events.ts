@@ -83,6 +83,8 @@ export interface PlainTarget {
   readonly bindings: Bindings;
   readonly change: RowChange;
   readonly maxColumns: number;
+  /** Source paths that make no columns, `_cdc_source` and what is in it by theirs. */
+  readonly ignores: ((path: string) => boolean) | undefined;
 }
 
 /** Decodes the two blocks of an event into their columns. */
@@ -91,19 +93,26 @@ export class PlainDecoder {
   readonly #change: RowChange;
   readonly #image: JsonDecoder;
   readonly #source: JsonDecoder;
+  readonly #sourceIgnored: boolean;
   readonly #cursor = new JsonCursor();
   readonly #struct: StructColumn | undefined;
   readonly #texts: readonly { readonly id: number; readonly column: BytesColumn }[];
 
-  constructor({ columns, bindings, change, maxColumns }: PlainTarget) {
+  constructor({ columns, bindings, change, maxColumns, ignores = () => false }: PlainTarget) {
     const image = new Map(
-      [...bindings].filter(([path]) => !path.startsWith(':') && isSourcePath(path)),
+      [...bindings].filter(
+        ([path]) => !path.startsWith(':') && isSourcePath(path) && !ignores(path),
+      ),
     );
     const structId = bindings.get(CDC_PATHS.source);
     this.#columns = columns;
     this.#change = change;
-    this.#image = compileJsonDecoder(columns, image, { maxColumns });
-    this.#source = compileJsonDecoder(columns, withoutPrefix(bindings), { maxColumns });
+    this.#image = compileJsonDecoder(columns, image, { maxColumns, ignores });
+    this.#source = compileJsonDecoder(columns, withoutPrefix(bindings), {
+      maxColumns,
+      ignores: (path) => ignores(SOURCE_PREFIX + path),
+    });
+    this.#sourceIgnored = ignores(CDC_PATHS.source);
     this.#struct =
       structId === undefined ? undefined : (columns.byId(structId) as StructColumn | undefined);
     const own = new Set(image.values());
@@ -123,7 +132,7 @@ export class PlainDecoder {
         if (column.length > rowCount) noteUnavailable(column, id, this.#change);
       }
     }
-    if (source === undefined) return undefined;
+    if (source === undefined || this.#sourceIgnored) return undefined;
     // No block of it was ever seen: then there is no struct to put it into.
     if (this.#struct === undefined) {
       this.#cursor.reset(bytes, source.start, source.end);
