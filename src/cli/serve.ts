@@ -350,6 +350,7 @@ async function startSql(node: Node, parts: SqlParts): Promise<FastifyInstance> {
     tableOfTopic: (topic) => tables.tableOf(topic),
   });
   const app = fastify();
+    tail: { read: (identifier, metadata) => tables.tail(identifier, metadata) },
   const mayRead = (request: IncomingMessage, table: TableIdentifier) =>
     auth.mayRead(request, tables.topicOf(table));
   const quotaOf = (request: IncomingMessage) => {

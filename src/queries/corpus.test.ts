@@ -65,6 +65,7 @@ function corpus(name: string) {
       open: async () => ({ pathOf: (uri) => placed(root, uri), close() {} }),
     },
     tempFolder: mkdtempSync(join(tmpdir(), 'floe-sql-')),
+    tailFolder: mkdtempSync(join(tmpdir(), 'floe-tail-')),
     settings: resolveSettings(querySettings, { 'sql.max.concurrent': '1' }),
     clock: systemClock,
     metrics: noMetrics,

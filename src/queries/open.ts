@@ -11,6 +11,7 @@ import { CopiedFiles, LocalFiles } from './file-access.ts';
 import type { TableDirectory } from './resolve.ts';
 import { QueryService } from './service.ts';
 import type { querySettings } from './settings.ts';
+import type { TailSource } from './tail.ts';
 
 export interface OpenQueryOptions {
   readonly catalog: Catalog;
@@ -23,6 +24,8 @@ export interface OpenQueryOptions {
   readonly metrics: Metrics;
   /** The table of a topic, if it is a table topic; without it, topics answer by their table's name only. */
   readonly tableOfTopic?: (topic: string) => TableIdentifier | undefined;
+  /** Rows of topics that aren't committed yet. */
+  readonly tail?: TailSource;
 }
 
 /** Nothing of DuckDB is started before the first query. */
@@ -36,6 +39,8 @@ export async function openQueries(options: OpenQueryOptions): Promise<QueryServi
     loadTable: (identifier) => catalog.loadTable(identifier),
     io: warehouse,
     files,
+    ...(options.tail === undefined ? {} : { tail: options.tail }),
+    tailFolder: join(dataDir, 'sql-tail'),
     tempFolder: join(dataDir, 'sql-temp'),
     settings,
     clock,

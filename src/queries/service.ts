@@ -30,6 +30,7 @@ import {
   StatementCache,
   type TableReference,
 } from './statement.ts';
+import { loadWithTail, placeTail, type Tail, type TailSource } from './tail.ts';
 import { loadVectors } from './vectors.ts';
 import { viewQuery } from './view.ts';
 
@@ -40,6 +41,10 @@ export interface QueryServiceOptions {
   /** Reads manifests and deletion vectors. */
   readonly io: FileReader;
   readonly files: FileAccess;
+  /** Rows of topics that aren't committed yet; without it queries see what is committed. */
+  readonly tail?: TailSource;
+  /** Where tails lie while they are read. */
+  readonly tailFolder: string;
   readonly tempFolder: string;
   readonly settings: Values<typeof querySettings>;
   readonly clock: Clock;
@@ -112,8 +117,13 @@ export class QueryService {
   }
 
   #open(): Promise<Engine> {
-    const { settings, clock, files, tempFolder } = this.#options;
-    const opening = Engine.open({ settings, clock, folders: files.folders, tempFolder });
+    const { settings, clock, files, tempFolder, tailFolder } = this.#options;
+    const opening = Engine.open({
+      settings,
+      clock,
+      folders: [...files.folders, tailFolder],
+      tempFolder,
+    });
     // A failed start is tried again by the next query.
     opening.catch(() => {
       this.#engine = undefined;
@@ -151,7 +161,11 @@ export class QueryService {
       const shown = [...found.namespace, found.name].join('.');
       throw new FloeError('unauthorized', `reading table "${shown}" is not allowed`);
     }
-    const table = await this.#options.loadTable(found);
+    const { table, tail } = await loadWithTail(
+      () => this.#options.loadTable(found),
+      this.#options.tail,
+      this.#options.clock,
+    );
     const schema = currentSchema(table.metadata);
     const filter = predicateOf(reference.conditions, schema);
     const plan = await planScan({
@@ -161,14 +175,23 @@ export class QueryService {
     });
     const open = await this.#options.files.open(neededFiles(plan.files));
     run.onEnd(() => open.close());
-    const vectorTable = await loadVectors(slot, plan.files, this.#options.io, String(number));
+    const placed = await placeTail(tail ?? NO_TAIL, this.#options.tailFolder);
+    run.onEnd(() => placed.close());
+    const { gone } = tail ?? NO_TAIL;
+    const files = [...plan.files, ...placed.files];
+    const vectorTable = await loadVectors(
+      slot,
+      { files, gone },
+      { io: this.#options.io, suffix: String(number) },
+    );
     if (vectorTable !== undefined)
       run.onEnd(() => slot.connection.run(`DELETE FROM ${vectorTable}`));
     const { metadata } = table;
-    const pathOf = (uri: string) => open.pathOf(uri);
-    const uncertain = needLayout(metadata, schema, plan.files);
+    const pathOf = (uri: string) => placed.pathOf(uri) ?? open.pathOf(uri);
+    const uncertain = needLayout(metadata, schema, files);
     const query = viewQuery({
-      plan,
+      plan: { ...plan, files },
+      gone,
       schemas: metadata.schemas,
       pathOf,
       vectorTable,
@@ -222,6 +245,8 @@ export class QueryService {
     return `SELECT * FROM ${table} ORDER BY ALL`;
   }
 }
+
+const NO_TAIL: Tail = { files: [], gone: new Map() };
 
 interface PrepareInput {
   readonly reference: TableReference;

@@ -55,6 +55,7 @@ export class SqlFixture {
       io: this.table,
       files: new LocalFiles(this.root),
       tempFolder: join(this.folder, 'temp'),
+      tailFolder: join(this.folder, 'tail'),
       settings: resolveSettings(querySettings, {
         'sql.max.concurrent': '2',
         ...options.settings,

@@ -7,6 +7,7 @@ import {
   type ScanDelete,
   type ScanFile,
 } from '../formats/iceberg/index.ts';
+import { vectorBlob } from '../formats/iceberg/puffin.ts';
 import type { Slot } from './engine.ts';
 import { identifier } from './sql-text.ts';
 
@@ -15,11 +16,14 @@ const TABLE = '__floe_vectors';
 /** Deleted rows that one query may have to know by position; each takes some 50 bytes. */
 const MAX_POSITIONS = 20_000_000;
 
-/** First bytes of a Puffin file. */
-const PUFFIN_MAGIC = 'PFA1';
-
 /** DuckDB's chunks hold this many rows. */
 const CHUNK_ROWS = 2048;
+
+/** Files of a plan, and rows that don't count for other reasons than deletes, by URI. */
+export interface DeletedRows {
+  readonly files: readonly ScanFile[];
+  readonly gone: ReadonlyMap<string, Float64Array>;
+}
 
 /**
  * Loads the vectors of a plan's files. Returns the table's name, or undefined when there are none.
@@ -27,23 +31,24 @@ const CHUNK_ROWS = 2048;
  */
 export async function loadVectors(
   slot: Slot,
-  files: readonly ScanFile[],
-  io: FileReader,
-  suffix: string,
+  { files, gone }: DeletedRows,
+  { io, suffix }: { readonly io: FileReader; readonly suffix: string },
 ): Promise<string | undefined> {
-  const vectors = files.flatMap(({ file, positionDeletes }) =>
-    positionDeletes
-      .filter((one) => one.file.fileFormat === 'PUFFIN')
-      .map((one) => ({ uri: file.filePath, vector: one })),
-  );
+  const vectors: { readonly uri: string; readonly read: () => Promise<Float64Array> }[] =
+    files.flatMap(({ file, positionDeletes }) =>
+      positionDeletes
+        .filter((one) => one.file.fileFormat === 'PUFFIN')
+        .map((one) => ({ uri: file.filePath, read: () => readVector(one, io) })),
+    );
+  for (const [uri, rows] of gone) vectors.push({ uri, read: async () => rows });
   if (vectors.length === 0) return undefined;
   const name = TABLE + suffix;
   const table = `${identifier(slot.database)}.main.${identifier(name)}`;
   await slot.connection.run(`CREATE OR REPLACE TABLE ${table} (uri VARCHAR, pos BIGINT)`);
   const appender = await slot.connection.createAppender(name, 'main', slot.database);
   let total = 0;
-  for (const { uri, vector } of vectors) {
-    const positions = await readVector(vector, io);
+  for (const { uri, read } of vectors) {
+    const positions = await read();
     total += positions.length;
     if (total > MAX_POSITIONS) {
       throw new FloeError(
@@ -64,11 +69,5 @@ export async function loadVectors(
 }
 
 async function readVector({ file }: ScanDelete, io: FileReader): Promise<Float64Array> {
-  const { contentOffset: start, contentSizeInBytes: size } = file;
-  if (start === undefined || size === undefined)
-    throw new FloeError('corrupt', `deletion vector in ${file.filePath} without offset or size`);
-  const puffin = await io.read(file.filePath);
-  if (Buffer.from(puffin.subarray(0, 4)).toString('latin1') !== PUFFIN_MAGIC)
-    throw new FloeError('corrupt', `${file.filePath} is no Puffin file`);
-  return readDeletionVector(puffin.subarray(start, start + size), MAX_POSITIONS);
+  return readDeletionVector(vectorBlob(await io.read(file.filePath), file), MAX_POSITIONS);
 }

@@ -25,6 +25,8 @@ export interface ViewInput {
   readonly pathOf: (uri: string) => string;
   /** The table (uri, pos) that holds the rows named by deletion vectors; undefined when there are none. */
   readonly vectorTable: string | undefined;
+  /** Files with rows in that table that no delete of the plan names. */
+  readonly gone: ReadonlyMap<string, unknown>;
   /** Layouts of the files that need one (layout.ts), by URI. */
   readonly layouts: ReadonlyMap<string, Layout>;
   readonly specOf: (specId: number) => BoundPartitionSpec;
@@ -37,8 +39,9 @@ export function viewQuery(input: ViewInput): string {
     (field) => `${internal(field.id)} AS ${identifier(field.name)}`,
   );
   if (columns.length === 0) throw new FloeError('unsupported', 'the table has no columns');
-  const clean = files.filter((file) => !hasDeletes(file));
-  const touched = files.filter(hasDeletes);
+  const isTouched = (one: ScanFile) => hasDeletes(one) || input.gone.has(one.file.filePath);
+  const clean = files.filter((file) => !isTouched(file));
+  const touched = files.filter(isTouched);
   const parts: string[] = [];
   if (clean.length > 0)
     parts.push(

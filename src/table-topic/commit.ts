@@ -10,9 +10,10 @@ import type { IdSource, Prng } from '../base/prng.ts';
 import { backoffMs } from '../base/retry.ts';
 import type { Catalog, CommitTableRequest, TableIdentifier } from '../catalog/catalog.ts';
 import type { Warehouse } from '../catalog/index.ts';
-import { newSnapshotId, type PreparedObject, prepareAppend } from '../formats/iceberg/index.ts';
+import { newSnapshotId, type PreparedObject, prepareCommit } from '../formats/iceberg/index.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
 import { type CommitPlan, type PlannedStage, planCommit, type TableRole } from './plan.ts';
+import type { TableUpserts, UpsertDraft } from './upsert/table-upserts.ts';
 import {
   COMMIT_ID_SUMMARY,
   EPOCH_SUMMARY,
@@ -48,6 +49,8 @@ export interface CommitRequest {
   readonly epoch: number;
   readonly maxPartitions: number;
   /** Records the names of the files about to be written (M2), and the snapshot that the commit will assert. */
+  /** Of an upsert table: what the stages' changes do to the snapshot that will be asserted. */
+  readonly upserts?: TableUpserts;
   readonly onFiles: (prefixes: readonly string[], parent: bigint | undefined) => Promise<void>;
   /** Those files are the table's, or deleted. */
   readonly onFilesSettled: (prefixes: readonly string[]) => Promise<void>;
@@ -86,6 +89,9 @@ interface Draft extends OpenAttempt {
   readonly request: CommitTableRequest;
   readonly bodies: readonly PreparedObject[];
 }
+  /** Of the snapshot; 0 when none is made. */
+  readonly sequenceNumber: number;
+  readonly upserts?: UpsertDraft;
 
 export class TableCommitter {
   readonly #deps: CommitterDeps;
@@ -156,6 +162,7 @@ export class TableCommitter {
       tableUuid: this.#tableUuid,
       ...request,
     });
+      ...(request.upserts === undefined ? {} : { idFields: request.upserts.idFields }),
     if (plan.kind === 'nothing') return this.#found(metadata, plan.done, plan.offsets);
     if (plan.kind !== 'commit') return plan;
     return this.#send(metadata, plan, request);
@@ -168,7 +175,7 @@ export class TableCommitter {
   ): Promise<CommitOutcome | FloeError> {
     let draft: Draft;
     try {
-      draft = await this.#prepare(metadata, plan, request.epoch);
+      draft = await this.#prepare(metadata, plan, request);
       await request.onFiles(draft.prefixes, draft.parent);
       for (const { path, bytes } of draft.bodies) await this.#deps.warehouse.write(path, bytes);
     } catch (caught) {
@@ -182,9 +189,19 @@ export class TableCommitter {
         draft.request,
       );
       this.#landed = draft;
-      await request.onFilesSettled(draft.prefixes);
+      // K3: the index moves after the table, never before.
       const offsets = plan.topics.get(this.#topicId)!;
       return this.#found(after, [...plan.done, ...plan.adding], offsets);
+      if (draft.upserts !== undefined) {
+        await request.upserts!.landed(draft.upserts, {
+          tableUuid: this.#tableUuid,
+          commitId: draft.commitId,
+          snapshotId: draft.snapshotId ?? draft.parent,
+          sequenceNumber: draft.sequenceNumber,
+          offsets,
+        });
+      }
+      await request.onFilesSettled(draft.prefixes);
     } catch (caught) {
       return this.#failed(draft, FloeError.from(caught), request);
     }
@@ -202,24 +219,37 @@ export class TableCommitter {
     return error;
   }
 
-  async #prepare(metadata: TableMetadata, plan: Ready, epoch: number): Promise<Draft> {
+  async #prepare(metadata: TableMetadata, plan: Ready, commit: CommitRequest): Promise<Draft> {
     const { ids, clock, warehouse } = this.#deps;
     const commitId = ids.uuid();
-    const base = { commitId, parent: plan.parent, files: plan.files.length };
-    if (plan.files.length === 0) {
-      const request = this.#watermarkOnly(metadata, plan, { commitId, epoch });
-      return { ...base, snapshotId: undefined, objects: [], prefixes: [], bodies: [], request };
+    const { epoch } = commit;
+    const upserts = await commit.upserts?.prepare(metadata, { commitId, ...plan });
+    const added = upserts?.changes.added ?? plan.files;
+    const removed = upserts?.changes.removed ?? [];
+    const base = {
+      commitId,
+      parent: plan.parent,
+      files: plan.files.length,
+      ...(upserts === undefined ? {} : { upserts }),
+    };
+    const properties = upserts?.properties ?? {};
+    if (added.length + removed.length === 0) {
+      const request = this.#watermarkOnly(metadata, plan, { commitId, epoch, properties });
+      const nothing = { objects: [], prefixes: [], bodies: [], sequenceNumber: 0 };
+      return { ...base, ...nothing, snapshotId: undefined, request };
     }
     const snapshotId = newSnapshotId(ids, metadata);
-    const prepared = await prepareAppend({
+    const prepared = await prepareCommit({
       metadata,
       io: warehouse,
       snapshotId,
       commitUuid: commitId,
       nowMs: clock.now(),
-      added: plan.files,
+      added,
+      removed,
       summary: {
         [COMMIT_ID_SUMMARY]: commitId,
+        ...upserts?.summary,
         [EPOCH_SUMMARY]: String(epoch),
         [RANGES_SUMMARY]: formatRanges(plan.ranges),
       },
@@ -232,14 +262,17 @@ export class TableCommitter {
       sequenceNumber: prepared.snapshot['sequence-number'] ?? 0,
       topics: plan.topics,
     };
-    const objects = prepared.objects.map((object) => object.path);
+    const { sequenceNumber } = watermark;
+    const bodies = [...(upserts?.changes.objects ?? []), ...prepared.objects];
+    const objects = bodies.map((object) => object.path);
     return {
       ...base,
       snapshotId,
       objects,
       // Every file of the attempt by its full name: two kinds of name, one of them known only now.
+      sequenceNumber,
       prefixes: objects,
-      bodies: prepared.objects,
+      bodies,
       request: {
         requirements: prepared.requirements,
         updates: [
@@ -250,7 +283,7 @@ export class TableCommitter {
             type: 'tag',
             'snapshot-id': snapshotId,
           },
-          setWatermark(watermark),
+          setWatermark(watermark, properties),
         ],
       },
     };
@@ -260,10 +293,15 @@ export class TableCommitter {
   #watermarkOnly(
     metadata: TableMetadata,
     plan: Ready,
-    { commitId, epoch }: { readonly commitId: string; readonly epoch: number },
+    commit: {
+      readonly commitId: string;
+      readonly epoch: number;
+      readonly properties: Readonly<Record<string, string>>;
+    },
   ): CommitTableRequest {
     const watermark: Watermark = {
       commitId,
+    const { commitId, epoch, properties } = commit;
       topicId: this.#topicId,
       epoch,
       snapshotId: plan.before?.snapshotId ?? NO_SNAPSHOT,
@@ -279,7 +317,7 @@ export class TableCommitter {
           'current-schema-id': metadata['current-schema-id'],
         },
       ],
-      updates: [setWatermark(watermark)],
+      updates: [setWatermark(watermark, properties)],
     };
   }
 
@@ -323,9 +361,9 @@ export class TableCommitter {
   }
 }
 
-const setWatermark = (watermark: Watermark) => ({
+const setWatermark = (watermark: Watermark, properties: Readonly<Record<string, string>>) => ({
   action: 'set-properties',
-  updates: { [WATERMARK_PROPERTY]: formatWatermark(watermark) },
+  updates: { ...properties, [WATERMARK_PROPERTY]: formatWatermark(watermark) },
 });
 
 function landed(metadata: TableMetadata, attempt: OpenAttempt): boolean {

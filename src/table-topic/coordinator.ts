@@ -220,6 +220,14 @@ export class TableCoordinator implements Component {
     };
   }
 
+  /** What a query needs to read the table's tail; undefined while there is no table. */
+  tailParts() {
+    const binding = this.#session.binding;
+    if (binding === undefined) return undefined;
+    const startOf = (partition: number) => this.#progress.committedEnd(partition);
+    return { topic: this.#topic, binding, startOf };
+  }
+
   /** Retention stays behind this offset (M3); undefined while it isn't known. */
   committedOffset(partition: number): number | undefined {
     return this.#progress.committedEnd(partition);

@@ -62,6 +62,8 @@ export interface TableTopicsDeps {
     /** Local folder of this node's key indexes (upsert tables). */
     readonly keyFolder: string;
   };
+  /** Key indexes of upsert tables, when they outlive this process (simulation). */
+  readonly keys?: KeyIndexes;
 }
 
 /** Starts the table work of this process. `stop()` commits or leaves staged, then ends the workers. */
@@ -84,12 +86,14 @@ export function startTableTopics(deps: TableTopicsDeps): TableTopics {
   return stoppingAlso(service, [runner, keys, ...upkeep]);
 }
 
-function makeKeys({ threads, logger, warehouse }: TableTopicsDeps): KeyIndexes {
+function makeKeys({ threads, logger, warehouse, ids, keys }: TableTopicsDeps): KeyIndexes {
+  if (keys !== undefined) return keys;
   if (threads !== undefined) {
     return new KeyIndexClient({ ...threads, folder: threads.keyFolder }, logger);
   }
   return new KeyIndexHost({
     io: warehouse,
+    ids,
     place: () => ({ database: ':memory:', runs: new MemoryRunFiles() }),
   });
 }

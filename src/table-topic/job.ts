@@ -107,6 +107,10 @@ export interface TableJob {
   readonly deadLetters?: DeadLetterTable;
   /** The table won't change for this job any more: what finds no place is a dead letter. */
   readonly final: boolean;
+  /** Nothing is written: only what the records do by their keys is wanted (upsert tables). */
+  readonly keysOnly?: boolean;
+  /** Files come back as bytes instead of going to the warehouse: a query's. */
+  readonly inline?: boolean;
   readonly nowMs: number;
   readonly maxBatchBytes: number;
   /** Bytes of column buffers at which the job ends early. */
@@ -157,12 +161,29 @@ export interface JobHalted {
   readonly error: string;
 }
 
+/** Of a job for keys only. */
+export interface JobKeys {
+  readonly kind: 'keys';
+  /** Exclusive end of what was read of the one slice. */
+  readonly end: number;
+  /** As upsert/sidecar.ts encodes it. */
+  readonly sidecar: Uint8Array | undefined;
+}
+
+/** Of an inline job. */
+export interface JobInline {
+  readonly kind: 'inline';
+  readonly ranges: readonly StagedRange[];
+  readonly files: readonly { readonly file: DataFile; readonly bytes: Uint8Array }[];
+  readonly sidecar: Uint8Array | undefined;
+}
+
 export interface JobFailed {
   readonly kind: 'failed';
   readonly error: ErrorShape;
 }
 
-export type JobResult = JobNeeds | JobStaged | JobHalted | JobFailed;
+export type JobResult = JobNeeds | JobStaged | JobKeys | JobInline | JobHalted | JobFailed;
 
 /** What runs jobs: a worker in this thread, or a pool of threads. */
 export interface JobRunner {

@@ -16,10 +16,13 @@ import type {
 import { lastOffsetDelta } from '../protocol/record-batch.ts';
 import type { AppendItem, Log, ReadPartitionResult } from '../storage/log/log.ts';
 import { type TableBinding, trouble } from './binding.ts';
-import type { JobRunner, JobSlice, JobStaged, TableJob } from './job.ts';
+import type { JobRunner, JobSlice, JobStaged, JobTable, TableJob } from './job.ts';
 import type { TableSettings, TopicConfigs } from './settings.ts';
 import { formatStagedFiles } from './stage.ts';
 import type { LetterBatch } from './topic-letters.ts';
+import { ENTRY_BYTES } from './upsert/entries.ts';
+import type { UpsertTable } from './upsert/id-columns.ts';
+import { upsertOf } from './upsert/table-upserts.ts';
 
 /** Kafka's OFFSET_OUT_OF_RANGE: retention overtook us between look and read. */
 const OFFSET_OUT_OF_RANGE = 1;
@@ -133,8 +136,9 @@ export class Lane {
     });
     try {
       const found = read.partitions.flatMap((result, i) => this.#slice(result, starts[i]!));
-      const slices = await Promise.all(found.map((slice) => this.#withKnownLetters(slice)));
-      if (slices.length === 0) return false;
+      if (found.length === 0) return false;
+      const known = await Promise.all(found.map((slice) => this.#withKnownLetters(slice)));
+      const slices = await this.#withCommits(known);
       // Whoever was served first is last next time.
       this.#partitions.push(...this.#partitions.splice(0, 1));
       return await this.#runUntilStaged(slices);
@@ -196,6 +200,18 @@ export class Lane {
     return { ...slice, knownLetters: known, limit: known.at(-1)! + 1 };
   }
 
+  /** K1: changes of upsert tables are ordered by the commits that brought them. */
+  async #withCommits(slices: readonly JobSlice[]): Promise<readonly JobSlice[]> {
+    if (!this.#table.config['table.topic.upsert.enable']) return slices;
+    return Promise.all(
+      slices.map(async (slice) => {
+        const id = this.#table.partitionId(slice.partition);
+        const from = slice.lost?.to ?? slice.start;
+        return { ...slice, commits: await this.#deps.log.commitSteps(id, from, slice.limit) };
+      }),
+    );
+  }
+
   async #runUntilStaged(slices: readonly JobSlice[]): Promise<boolean> {
     const { binding, jobsUnderWay } = this.#table;
     const jobId = this.#deps.ids.uuid();
@@ -244,7 +260,7 @@ export class Lane {
 
   #makeJob(jobId: string, slices: readonly JobSlice[], final: boolean): TableJob {
     const { binding, config, topicName } = this.#table;
-    const table = binding.jobTable();
+    const table = withUpserts(binding.jobTable(), upsertOf(config, binding));
     const deadLetters = binding.jobDeadLetters();
     return {
       jobId,
@@ -275,7 +291,9 @@ export class Lane {
     if (result.ranges.length === 0) return false;
     assert(job.table !== undefined, 'T10: a stage was written with a committed schema');
     const files = [...result.data, ...result.deadLetterFiles];
-    const bytes = files.reduce((sum, file) => sum + file.fileSizeInBytes, 0);
+    const written = files.reduce((sum, file) => sum + file.fileSizeInBytes, 0);
+    // At least one: a stage without files waits for its commit all the same.
+    const bytes = Math.max(1, written + (result.sidecar?.changes ?? 0) * ENTRY_BYTES);
     const request: StageRequest = {
       stageId: job.jobId,
       topicId: this.#table.topicId,
@@ -291,7 +309,11 @@ export class Lane {
       skipped: result.skipped,
       bytes,
       filePrefixes: prefixes,
-      payload: formatStagedFiles({ data: result.data, deadLetters: result.deadLetterFiles }),
+      payload: formatStagedFiles({
+        data: result.data,
+        deadLetters: result.deadLetterFiles,
+        ...(result.sidecar === undefined ? {} : { sidecar: result.sidecar }),
+      }),
       nowMs: this.#deps.clock.now(),
       ...(result.letters.length === 0
         ? {}
@@ -366,6 +388,14 @@ function letterItem(batch: LetterBatch, partitions: readonly number[]): AppendIt
     maxTimestamp,
     logAppendTimeMs: -1,
   };
+}
+
+/** Equal keys mean equal contents, so what makes the key goes into it. */
+function withUpserts(table: JobTable | undefined, upsert: UpsertTable | undefined) {
+  if (table === undefined || upsert === undefined) return table;
+  const { columns, nulls, operationField } = upsert;
+  const ids = columns.map(({ fieldId }) => fieldId).join();
+  return { ...table, key: `${table.key}/${ids}/${nulls}/${operationField}`, upsert };
 }
 
 /** Where a job's files will be: names start with the job's id. */

@@ -5,6 +5,7 @@ import { assert } from '../base/assert.ts';
 import { partitionKey } from '../formats/iceberg/partition.ts';
 import { findField, isPromotionAllowed, walkFields } from '../formats/iceberg/schema.ts';
 import type { DataFile, Schema, TableMetadata } from '../formats/iceberg/types.ts';
+import type { SidecarRef } from './upsert/sidecar.ts';
 import {
   type CommittedRange,
   mainSnapshotId,
@@ -23,6 +24,8 @@ export interface PlannedStage {
   /** In the dead-letter table a range starts where its dead letters do. */
   readonly ranges: readonly CommittedRange[];
   readonly files: readonly DataFile[];
+  /** Of an upsert table's stage that changes rows. */
+  readonly sidecar?: SidecarRef;
 }
 
 export interface PlanRequest {
@@ -35,6 +38,8 @@ export interface PlanRequest {
   readonly stages: readonly PlannedStage[];
   /** Distinct partition tuples that one commit may touch; a single stage may exceed it. */
   readonly maxPartitions: number;
+  /** Field ids of an upsert table's key; undefined for tables that only grow. */
+  readonly idFields?: readonly number[];
 }
 
 export type CommitPlan =
@@ -59,6 +64,8 @@ export type CommitPlan =
       readonly adding: readonly number[];
       /** Empty when all of it was dead letters, skipped or aborted: then only the watermark moves. */
       readonly files: readonly DataFile[];
+      /** What the stages do by their keys (upsert tables). */
+      readonly sidecars: readonly SidecarRef[];
       /** Only what changes. */
       readonly ranges: readonly CommittedRange[];
       /** Of every topic and partition, after this commit. */
@@ -79,7 +86,9 @@ export function planCommit(request: PlanRequest): CommitPlan {
   const offsets = watermark?.topics.get(topicId) ?? new Map<number, number>();
   const sorted = sortStages(request, offsets);
   if (sorted.broken !== undefined) return { kind: 'discard', reason: sorted.broken, offsets };
-  const unfit = firstUnfit(metadata, sorted.open, request.role);
+  const unfit =
+    firstUnfit(metadata, sorted.open, request.role) ??
+    (request.role === 'data' ? firstOtherKey(sorted.open, request.idFields) : undefined);
   if (unfit !== undefined) return { kind: 'discard', reason: unfit, offsets };
   const chosen = withinPartitions(sorted.open, request.maxPartitions);
   const files = chosen.flatMap((stage) => stage.files);
@@ -101,6 +110,7 @@ export function planCommit(request: PlanRequest): CommitPlan {
     done: sorted.done,
     adding: chosen.map((stage) => stage.sequence),
     files,
+    sidecars: chosen.flatMap((stage) => (stage.sidecar === undefined ? [] : [stage.sidecar])),
     ranges,
     topics: new Map([...(watermark?.topics ?? []), [topicId, next]]),
   };
@@ -180,6 +190,22 @@ function firstUnfit(
     }
     const unfit = checked.get(stage.schemaId);
     if (unfit !== undefined) return unfit;
+  }
+  return undefined;
+}
+
+/** K4: why the first stage can't be resolved by the key as it is now, or undefined. */
+function firstOtherKey(
+  stages: readonly PlannedStage[],
+  idFields: readonly number[] | undefined,
+): string | undefined {
+  for (const { files, sidecar } of stages) {
+    if (idFields === undefined) {
+      if (sidecar !== undefined) return 'it was staged for upserts, which are off';
+    } else if (sidecar === undefined) {
+      if (files.length > 0) return 'it was staged before upserts were turned on';
+    } else if (sidecar.idFields.join() !== idFields.join())
+      return 'the id columns are others by now';
   }
   return undefined;
 }

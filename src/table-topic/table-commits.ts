@@ -1,7 +1,10 @@
 // One round of a table's commits: what is staged, dead letters first, then rows; then the store told what the table
 // holds. Not for: when, and what to do about a table that moved (coordinator.ts); one commit (commit.ts).
+import { FloeError } from '../base/error.ts';
+import { metadataFolder } from '../formats/iceberg/index.ts';
 import type { Stage, TablesMetadata } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
+import type { Log } from '../storage/log/log.ts';
 import type { TableBinding } from './binding.ts';
 import {
   type CommitOutcome,
@@ -9,16 +12,26 @@ import {
   type CommitterDeps,
   TableCommitter,
 } from './commit.ts';
+import type { JobRunner, JobTable } from './job.ts';
 import type { PlannedStage, TableRole } from './plan.ts';
-import { resolveTopicConfigs } from './settings.ts';
+import { resolveTopicConfigs, type TableSettings } from './settings.ts';
 import { parseStagedFiles, type StagedFiles } from './stage.ts';
-import { LETTERS_PARENT } from './watermark.ts';
+import { committedFloor } from './upsert/floor.ts';
+import { readHistory } from './upsert/history-reader.ts';
+import type { KeyIndexes } from './upsert/key-index.ts';
+import { TableUpserts, upsertOf } from './upsert/table-upserts.ts';
+import { LETTERS_PARENT, type Offsets } from './watermark.ts';
 
 /** Stages that one commit looks at; the rest follow in the next. */
 export const STAGES_PER_COMMIT = 1_000;
 
-export interface TableCommitsDeps extends CommitterDeps {
+export interface TableCommitsDeps extends Omit<CommitterDeps, 'settings'> {
   readonly tables: TablesMetadata;
+  readonly log: Log;
+  /** Key indexes of upsert tables. */
+  readonly keys: KeyIndexes;
+  readonly runner: JobRunner;
+  readonly settings: TableSettings;
 }
 
 export type Refused = Exclude<CommitOutcome, { kind: 'committed' }>;
@@ -50,10 +63,13 @@ export class TableCommits {
   readonly #deps: TableCommitsDeps;
   readonly #topic: Topic;
   #committers: Partial<Record<TableRole, TableCommitter>> = {};
+  /** Monotonic. */
+  #checkpointAtMs: number;
 
   constructor(deps: TableCommitsDeps, topic: Topic) {
     this.#deps = deps;
     this.#topic = topic;
+    this.#checkpointAtMs = deps.clock.monotonic() + deps.settings['table.keys.checkpoint.ms'];
   }
 
   /** The table was looked up anew: it may be another one. */
@@ -73,12 +89,20 @@ export class TableCommits {
       return { kind: 'refused', outcome: letters };
     }
     if (letters !== undefined) binding.observeDeadLetters(letters.metadata, letters.offsets);
-    const planned = parsed.map(({ stage, files }) => asPlanned(stage, 'data', files.data));
+    const planned = parsed.map(({ stage, files }) => ({
+      ...asPlanned(stage, 'data', files.data),
+      ...(files.sidecar === undefined ? {} : { sidecar: files.sidecar }),
+    }));
     const outcome = await this.#send('data', planned, request);
     if (outcome.kind !== 'committed') return { kind: 'refused', outcome };
     binding.observe(outcome.metadata);
-    await this.#markCommitted(outcome, request.epoch);
     const gone = new Set(outcome.sequences);
+    const done = planned.filter((stage) => gone.has(stage.sequence));
+    const sidecars = done.flatMap(({ sidecar }) => (sidecar === undefined ? [] : [sidecar.path]));
+    await this.#noteSidecars(sidecars, binding);
+    await this.#markCommitted(outcome, request.epoch);
+    await this.#dropSidecars(sidecars);
+    this.#checkpoint(binding);
     const left = stages.filter((stage) => gone.has(stage.sequence));
     return {
       kind: 'done',
@@ -106,7 +130,9 @@ export class TableCommits {
     const { tables, clock } = this.#deps;
     const { topicId } = this.#topic;
     const config = resolveTopicConfigs(this.#topic.config);
+    const upserts = role === 'data' ? this.#upserts(binding) : undefined;
     return this.#committer(role, binding).commit({
+      ...(upserts === undefined ? {} : { upserts }),
       stages,
       epoch,
       signal,
@@ -130,6 +156,79 @@ export class TableCommits {
           parent: role === 'data' ? asText(parent) : `${LETTERS_PARENT}${asText(parent)}`,
         }),
     });
+  }
+
+  /** K3: now and then the key index goes to the object store, beside the next commits' work. */
+  #checkpoint(binding: TableBinding): void {
+    const { keys, clock, settings, logger } = this.#deps;
+    const table = binding.table?.metadata;
+    const on = resolveTopicConfigs(this.#topic.config)['table.topic.upsert.enable'];
+    if (!on || table === undefined || clock.monotonic() < this.#checkpointAtMs) return;
+    this.#checkpointAtMs = clock.monotonic() + settings['table.keys.checkpoint.ms'];
+    const request = { tableUuid: table['table-uuid'], folder: metadataFolder(table) };
+    keys.checkpoint(request).catch((caught: unknown) => {
+      logger.warn({ error: FloeError.from(caught).message }, 'no checkpoint of the key index');
+    });
+  }
+
+  /** Sidecars have served once their stage is committed: from then on they are the sweep's, if it comes to that (M2). */
+  async #noteSidecars(paths: readonly string[], binding: TableBinding): Promise<void> {
+    if (paths.length === 0) return;
+    const { namespace, name: table } = binding.identifier;
+    const createdMs = this.#deps.clock.now();
+    const intent = { topicId: this.#topic.topicId, createdMs, namespace, table, parent: null };
+    await this.#deps.tables.addIntents(paths.map((prefix) => ({ ...intent, prefix })));
+  }
+
+  async #dropSidecars(paths: readonly string[]): Promise<void> {
+    if (paths.length === 0) return;
+    try {
+      await this.#deps.warehouse.delete(paths);
+      await this.#deps.tables.dropIntents(paths);
+    } catch (caught) {
+      const { message } = FloeError.from(caught);
+      this.#deps.logger.warn({ error: message }, 'sidecars are left to the sweep');
+    }
+  }
+
+  /** Undefined for a table that only grows. @throws FloeError `invalid` when the key is none. */
+  #upserts(binding: TableBinding): TableUpserts | undefined {
+    const table = binding.jobTable()!;
+    const upsert = upsertOf(resolveTopicConfigs(this.#topic.config), binding);
+    if (upsert === undefined) return undefined;
+    const { keys, logger } = this.#deps;
+    const { partition, offset } = table.system;
+    return new TableUpserts({
+      indexes: keys,
+      upsert,
+      order: { partition, offset },
+      floor: (offsets) => committedFloor(this.#deps.log, this.#topic.partitions, offsets),
+      history: (topics) => this.#history(topics.get(this.#topic.topicId), { ...table, upsert }),
+      logger,
+    });
+  }
+
+  /** Committed changes whose order the key index has lost. */
+  async #history(offsets: Offsets | undefined, table: JobTable): Promise<Uint8Array[]> {
+    if (offsets === undefined) return [];
+    const { log, runner, settings } = this.#deps;
+    const { partitions, name: topic, config } = this.#topic;
+    return readHistory(
+      {
+        log,
+        runner,
+        jobBytes: settings['table.job.bytes'],
+        maxBatchBytes: settings['table.batch.max.bytes'],
+      },
+      {
+        topic,
+        partitions,
+        offsets,
+        floor: await committedFloor(log, partitions, offsets),
+        table: { ...table, key: `${table.key}/history` },
+        config: resolveTopicConfigs(config),
+      },
+    );
   }
 
   #committer(role: TableRole, binding: TableBinding): TableCommitter {

@@ -5,6 +5,7 @@ import type { Timer } from '../base/clock.ts';
 import { FloeError } from '../base/error.ts';
 import type { Component } from '../base/lifecycle.ts';
 import type { TableIdentifier } from '../catalog/catalog.ts';
+import type { TableMetadata } from '../formats/iceberg/types.ts';
 import type { TableCounters } from '../metadata/tables.ts';
 import type { TopicChange } from '../metadata/topic-directory.ts';
 import type { Topic } from '../metadata/topics.ts';
@@ -20,6 +21,10 @@ import { isEnabled, isTableTopicConfig, resolveTopicConfigs } from './settings.t
 import { sweep } from './sweep.ts';
 import type { TableState } from './table-state.ts';
 
+import { readTail, type TableTail, type TailAnswer } from './tail.ts';
+import { upsertOf } from './upsert/table-upserts.ts';
+import { readTail, type TableTail, type TailAnswer } from './tail.ts';
+import { upsertOf } from './upsert/table-upserts.ts';
 /** What `floe tables status` shows. */
 export interface TableStatus {
   readonly topic: string;
@@ -201,6 +206,63 @@ export class TableTopics implements Component {
     return [...this.#entries.values()]
       .find((entry) => entry.topic.name === topicName)
       ?.coordinator?.view().identifier;
+  }
+
+  /** The topic whose table, or table of dead letters, this is. */
+  /**
+   * The tail of a table beside the snapshot that `metadata` says is the newest, of every topic it is filled from (K6).
+   * Undefined when this process fills no such table. @throws FloeError as reads of the log do.
+   */
+  async tail(
+    identifier: TableIdentifier,
+    metadata: TableMetadata,
+  ): Promise<TailAnswer | undefined> {
+    const path = [...identifier.namespace, identifier.name].join('\0');
+    const parts = [...this.#entries.values()].flatMap(({ coordinator }) => {
+      const table = coordinator?.view().identifier;
+      const same = table !== undefined && [...table.namespace, table.name].join('\0') === path;
+      const found = same ? coordinator!.tailParts() : undefined;
+      return found === undefined ? [] : [found];
+    });
+    if (parts.length === 0) return undefined;
+    const files: TableTail['files'][number][] = [];
+    const gone = new Map<string, Float64Array>();
+    for (const part of parts) {
+      const answer = await this.#tailOf(part, metadata);
+      if (answer === 'behind') return answer;
+      files.push(...answer.files);
+      for (const [file, rows] of answer.gone) gone.set(file, rows);
+    }
+    return { files, gone };
+  }
+
+  async #tailOf(
+    { topic, binding, startOf }: NonNullable<ReturnType<TableCoordinator['tailParts']>>,
+    metadata: TableMetadata,
+  ): Promise<TailAnswer> {
+    const { settings } = this.#options;
+    const config = resolveTopicConfigs(topic.config);
+    const table = binding.jobTable();
+    const same = binding.table?.metadata['table-uuid'] === metadata['table-uuid'];
+    if (table === undefined || !same) return { files: [], gone: new Map() };
+    const upsert = upsertOf(config, binding);
+    return readTail(
+      {
+        ...this.#options,
+        jobBytes: settings['table.job.bytes'],
+        maxBatchBytes: settings['table.batch.max.bytes'],
+        maxTailBytes: settings['table.tail.max.bytes'],
+      },
+      {
+        topic: topic.name,
+        topicId: topic.topicId,
+        partitions: topic.partitions,
+        startOf,
+        config,
+        metadata,
+        table: upsert === undefined ? table : { ...table, key: `${table.key}/tail`, upsert },
+      },
+    );
   }
 
   /** The topic whose table, or table of dead letters, this is. */

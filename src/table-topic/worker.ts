@@ -4,7 +4,7 @@
 // Not for: reading the log, staging, committing.
 import { AssertionError } from '../base/assert.ts';
 import { errorToShape, FloeError } from '../base/error.ts';
-import { partitionRows } from '../formats/arrow/partition.ts';
+import { type PartitionGroup, partitionRows } from '../formats/arrow/partition.ts';
 import type { TableColumns } from '../formats/arrow/table-columns.ts';
 import type { DataFile } from '../formats/iceberg/types.ts';
 import type { StagedLetters, StagedRange } from '../metadata/tables.ts';
@@ -14,6 +14,8 @@ import { DeadLetters, type LetterSink } from './dead-letters.ts';
 import { FileBuilder, type FileWriter, type WrittenFile } from './files.ts';
 import type {
   JobHalted,
+  JobInline,
+  JobKeys,
   JobNeeds,
   JobResult,
   JobRunner,
@@ -78,6 +80,7 @@ export class TableWorker implements JobRunner {
     rows.clear(job);
     const pass = new Pass(job, rows, refused);
     pass.walk(this.#cursor);
+    if (job.keysOnly === true) return keysOf(job, rows, pass);
     const needs = rows.needs();
     if (needs !== undefined) return needs;
     if (pass.halted !== undefined) return pass.halted;
@@ -93,6 +96,7 @@ export class TableWorker implements JobRunner {
     if (pass.deadLetterCount > 0 && job.deadLetters === undefined && pass.keepsDeadLetters) {
       return nothingButDeadLetterTable;
     }
+    if (job.inline === true) return inlineOf(job, { rows, pass, groups, table });
     const prefix = `${table.dataFolder}/${job.jobId}`;
     const settled = rows.upserts?.changes.settle(job.slices, groups);
     const request = { columns, table, prefix, groups: settled?.groups ?? groups };
@@ -144,8 +148,8 @@ export class TableWorker implements JobRunner {
   }
 
   #prepare(job: TableJob, table: JobTable): RowBuilder {
-    // The config decides too: which fields are left out, what a key becomes.
-    const key = `${table.key}/${JSON.stringify(job.config)}`;
+    // Topics may share a table, each with sources of its own; and the config decides which fields are left out.
+    const key = `${table.key}/${job.topic}/${JSON.stringify(job.config)}`;
     const kept = this.#prepared.get(key);
     this.#prepared.delete(key);
     const prepared = kept ?? new RowBuilder(table, job.config);
@@ -156,6 +160,55 @@ export class TableWorker implements JobRunner {
     }
     return prepared;
   }
+}
+
+/** What the records do by their keys; the rows themselves aren't wanted. */
+function keysOf(job: TableJob, rows: RowBuilder, pass: Pass): JobKeys {
+  const { columns } = rows;
+  columns.align();
+  const changes = rows.upserts?.changes.settle(job.slices, []).sidecar([], columns.rowCount);
+  const [range] = pass.result().ranges;
+  return {
+    kind: 'keys',
+    end: range?.end ?? job.slices[0]!.start,
+    sidecar:
+      changes === undefined ? undefined : new Uint8Array(Buffer.concat(encodeSidecar(changes))),
+  };
+}
+
+/** The same files as bytes, for somebody who reads them at once. */
+async function inlineOf(
+  job: TableJob,
+  made: {
+    readonly rows: RowBuilder;
+    readonly pass: Pass;
+    readonly groups: readonly PartitionGroup[];
+    readonly table: JobTable;
+  },
+): Promise<JobInline> {
+  const { rows, pass, groups, table } = made;
+  const { columns } = rows;
+  const bodies = new Map<string, Uint8Array>();
+  const builder = new FileBuilder(async (path, parts) => {
+    bodies.set(path, new Uint8Array(Buffer.concat(parts)));
+  });
+  const settled = rows.upserts?.changes.settle(job.slices, groups);
+  const prefix = `tail-${job.jobId}`;
+  const data = await builder.writeAll({
+    columns,
+    table,
+    prefix,
+    groups: settled?.groups ?? groups,
+  });
+  const placed = data.map(({ file, rows: order }) => ({ path: file.filePath, rows: order }));
+  const changes = settled?.sidecar(placed, columns.rowCount);
+  return {
+    kind: 'inline',
+    ranges: pass.result().ranges,
+    files: data.map(({ file }) => ({ file, bytes: bodies.get(file.filePath)! })),
+    sidecar:
+      changes === undefined ? undefined : new Uint8Array(Buffer.concat(encodeSidecar(changes))),
+  };
 }
 
 const nothingButDeadLetterTable: JobNeeds = {

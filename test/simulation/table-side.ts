@@ -16,6 +16,8 @@ import { type TableSettings, tableSettings } from '../../src/table-topic/setting
 import { TableTopics } from '../../src/table-topic/table-topics.ts';
 import { MemorySchemas } from '../../src/table-topic/testing/bench.ts';
 import { FaultyCatalog, ProcessBorder } from '../../src/table-topic/testing/faulty.ts';
+import { KeyIndexHost } from '../../src/table-topic/upsert/key-index.ts';
+import { MemoryRunFiles } from '../../src/table-topic/upsert/run-files.ts';
 import { type Life, living } from './lives.ts';
 import { RowRunner } from './row-runner.ts';
 import type { SimulatedDisk } from './simulated-disk.ts';
@@ -101,6 +103,11 @@ export class TableSide {
       catalog: border.wrap(this.catalog),
       warehouse,
       schemas: new MemorySchemas(),
+      keys: new KeyIndexHost({
+        io: warehouse,
+        ids: seededIds(seededPrng(seed + 2_000 + this.#lives)),
+        place: () => ({ database: ':memory:', runs: new MemoryRunFiles() }),
+      }),
       runner: new RowRunner((uri, parts) => warehouse.write(uri, parts)),
       lanes: 2,
       jobsUnderWay: new Set(),

@@ -55,6 +55,16 @@ export const tableSettings = {
     min: 1_000,
     doc: 'Age after which files of abandoned jobs are deleted.',
   }),
+  'table.tail.max.bytes': long({
+    default: 64 * 2 ** 20,
+    min: 0,
+    doc: 'Bytes of the log past a snapshot that one query decodes to answer with rows that are not committed yet; 0: queries see what is committed.',
+  }),
+  'table.keys.checkpoint.ms': long({
+    default: 600_000,
+    min: 1_000,
+    doc: 'How often the key index of an upsert table that is committed to is written to the object store, from where another node starts.',
+  }),
   'table.maintenance.enable': bool({
     default: true,
     doc: 'Compact tables, expire their snapshots and remove orphans in the background. Off: only by command.',

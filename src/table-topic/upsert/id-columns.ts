@@ -1,6 +1,6 @@
 // Which columns of a table are its key (rule K2): `id.columns` resolved against the schema as it is, structs taken
-// apart into their leaves, or the record key where none are configured. `identifier-field-ids` follow where Iceberg
-// allows them. Pure. Not for: the form of a key (canonical-key.ts).
+// apart into their leaves, or the record key where none are configured. `identifier-field-ids` stay unset: Iceberg wants
+// them required, which no column of a topic is. Pure. Not for: the form of a key (canonical-key.ts).
 import { FloeError } from '../../base/error.ts';
 import { uuidToBytes } from '../../base/prng.ts';
 import { findField } from '../../formats/iceberg/schema.ts';
@@ -82,19 +82,3 @@ const notAKey = (path: ColumnPath, why: string) =>
     'invalid',
     `table.topic.id.columns: column ${formatPath(path)} ${why}, so it can't be part of a key`,
   );
-
-/** Ids that may stand in `identifier-field-ids`: all of the key, or none (K2). */
-export function identifierFields(schema: Schema, columns: readonly IdColumn[]): readonly number[] {
-  const allowed = columns.every(({ fieldId, type }) => {
-    const field = findField(schema, fieldId);
-    return (
-      field !== undefined &&
-      field.required &&
-      !field.underOptional &&
-      !field.repeated &&
-      type !== 'float' &&
-      type !== 'double'
-    );
-  });
-  return allowed ? columns.map(({ fieldId }) => fieldId) : [];
-}

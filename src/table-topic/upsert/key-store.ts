@@ -45,6 +45,27 @@ export interface IndexStep {
   readonly deletes?: readonly IndexedDelete[];
   readonly deletesGone?: readonly string[];
   readonly truncate?: Stamp | undefined;
+  /** Our own newest commit that the index has taken in, by its id; as it was when left out. */
+  readonly commitId?: string;
+}
+
+/** All of an index but its runs, as a checkpoint keeps it. */
+export interface IndexState {
+  readonly identity: string;
+  /** Told apart from other lives of the index: names of runs are unique within it. */
+  readonly origin: string;
+  readonly snapshotId: string;
+  readonly commitId: string;
+  readonly nextFile: number;
+  readonly nextRun: number;
+  readonly truncate: Stamp | undefined;
+  readonly files: readonly (readonly [
+    id: number,
+    sequence: number,
+    deleted: number,
+    file: string,
+  ])[];
+  readonly deletes: readonly (readonly [sequence: number, file: string])[];
 }
 
 /** A run of at most this share of the next older one stays beside it; else they are joined. */
@@ -76,8 +97,18 @@ export class KeyStore {
   #nextRun = 1;
   #snapshotId: string | undefined;
   #truncate: Stamp | undefined;
+  #commitId = '';
 
-  private constructor(db: DatabaseSync, runFiles: RunFiles) {
+  readonly identity: string;
+  readonly #newOrigin: () => string;
+
+  private constructor(
+    db: DatabaseSync,
+    runFiles: RunFiles,
+    { identity, newOrigin }: { readonly identity: string; readonly newOrigin: () => string },
+  ) {
+    this.identity = identity;
+    this.#newOrigin = newOrigin;
     this.#db = db;
     this.#runFiles = runFiles;
   }
@@ -86,13 +117,18 @@ export class KeyStore {
    * Opens the index under `path` (`:memory:` for none on disk), empty when it is another table's or damaged.
    * What can't be read isn't an error: the index is built afresh from its table.
    */
-  static open(path: string, runFiles: RunFiles, identity: IndexIdentity): KeyStore {
+  static open(
+    path: string,
+    runFiles: RunFiles,
+    identity: IndexIdentity & { readonly newOrigin?: () => string },
+  ): KeyStore {
     const db = new DatabaseSync(path);
     // Losing the last step to a power cut is fine, a torn file is not.
     db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
     db.exec(TABLES);
-    const store = new KeyStore(db, runFiles);
-    const wanted = JSON.stringify({ version: SCHEMA_VERSION, ...identity });
+    const { tableUuid, idFields, newOrigin = () => 'here' } = identity;
+    const wanted = JSON.stringify({ version: SCHEMA_VERSION, tableUuid, idFields });
+    const store = new KeyStore(db, runFiles, { identity: wanted, newOrigin });
     if (store.#state('identity') === wanted) store.#load();
     else store.reset();
     store.#setState('identity', wanted);
@@ -111,6 +147,11 @@ export class KeyStore {
 
   get truncate(): Stamp | undefined {
     return this.#truncate;
+  }
+
+  /** Our own newest commit whose stamps are all in here; empty before the first. */
+  get commitId(): string {
+    return this.#commitId;
   }
 
   get files(): ReadonlyMap<number, IndexedFile> {
@@ -153,6 +194,7 @@ export class KeyStore {
     this.#transaction(() => {
       for (const table of ['files', 'deletes', 'runs']) this.#db.exec(`DELETE FROM ${table}`);
       this.#db.exec("DELETE FROM state WHERE name <> 'identity'");
+      this.#setState('origin', this.#newOrigin());
     });
     for (const name of this.#runFiles.names()) this.#runFiles.remove(name);
     this.#files.clear();
@@ -161,6 +203,7 @@ export class KeyStore {
     this.#runs = [];
     this.#snapshotId = undefined;
     this.#truncate = undefined;
+    this.#commitId = '';
     this.#nextFile = 1;
     this.#nextRun = 1;
   }
@@ -212,6 +255,7 @@ export class KeyStore {
         this.#run('INSERT INTO runs SELECT coalesce(max(place), 0) + 1, ? FROM runs', name);
       }
       this.#setState('snapshot', step.snapshotId);
+      if (step.commitId !== undefined) this.#setState('commit', step.commitId);
       this.#setState('next-file', String(this.#nextFile));
       this.#setState('next-run', String(this.#nextRun));
       const truncate = step.truncate ?? this.#truncate;
@@ -233,6 +277,7 @@ export class KeyStore {
     for (const one of step.deletes ?? []) this.#deletes.set(deleteKey(one.file), one);
     this.#snapshotId = step.snapshotId;
     this.#truncate = step.truncate ?? this.#truncate;
+    this.#commitId = step.commitId ?? this.#commitId;
   }
 
   #add(file: IndexedFile): void {
@@ -275,6 +320,62 @@ export class KeyStore {
     for (const run of joined) this.#runFiles.remove(run.name);
   }
 
+  exportState(): IndexState {
+    return {
+      identity: this.identity,
+      origin: this.#state('origin')!,
+      snapshotId: this.#snapshotId ?? '',
+      commitId: this.#commitId,
+      nextFile: this.#nextFile,
+      nextRun: this.#nextRun,
+      truncate: this.#truncate,
+      files: [...this.#files.values()].map(({ id, sequenceNumber, deleted, file }) => [
+        id,
+        sequenceNumber,
+        deleted,
+        formatFile(file),
+      ]),
+      deletes: [...this.#deletes.values()].map(({ sequenceNumber, file }) => [
+        sequenceNumber,
+        formatFile(file),
+      ]),
+    };
+  }
+
+  /** Fills an empty index. `runs`: bodies, newest first. @throws FloeError `corrupt`. */
+  importState(state: IndexState, runs: readonly Uint8Array[]): void {
+    this.reset();
+    this.#nextFile = state.nextFile;
+    this.#nextRun = state.nextRun;
+    const names = runs.map((body) => this.#writeRun([body]));
+    this.#runs = names.map((name) => Run.open(this.#runFiles, name));
+    this.#transaction(() => {
+      for (const [n, name] of names.toReversed().entries())
+        this.#run('INSERT INTO runs VALUES (?, ?)', n + 1, name);
+    });
+    this.apply({
+      snapshotId: state.snapshotId,
+      commitId: state.commitId,
+      truncate: state.truncate,
+      files: state.files.map(([id, sequenceNumber, deleted, file]) => ({
+        id,
+        sequenceNumber,
+        deleted,
+        file: parseFile(file),
+      })),
+      deletes: state.deletes.map(([sequenceNumber, file]) => ({
+        sequenceNumber,
+        file: parseFile(file),
+      })),
+    });
+  }
+
+  runBytes(run: Run): Uint8Array {
+    const bytes = new Uint8Array(run.bytes);
+    this.#runFiles.read(run.name, bytes, 0);
+    return bytes;
+  }
+
   #writeRun(parts: readonly Uint8Array[]): string {
     const name = `${this.#nextRun}.run`;
     this.#nextRun += 1;
@@ -291,6 +392,7 @@ export class KeyStore {
       }
       this.#nextFile = Number(this.#state('next-file'));
       this.#nextRun = Number(this.#state('next-run'));
+      this.#commitId = this.#state('commit') ?? '';
       const truncate = this.#state('truncate');
       this.#truncate = truncate === undefined ? undefined : (JSON.parse(truncate) as Stamp);
       for (const row of this.#db.prepare('SELECT * FROM files').iterate()) {

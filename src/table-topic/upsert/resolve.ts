@@ -16,7 +16,7 @@ import type { Sidecar, Stamp } from './sidecar.ts';
 
 export interface Resolution {
   /** Sorted by hash: what the index says of these keys from then on. */
-  readonly entries: Entries;
+  entries: Entries;
   /** Rows to delete, ascending, by file number (of the index, or of the new files). */
   readonly deleted: ReadonlyMap<number, Float64Array>;
   readonly truncate?: Stamp;

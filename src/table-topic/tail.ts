@@ -1,0 +1,154 @@
+// The tail of a table: rows of records that the log has and a snapshot hasn't, decoded as a commit would (rule K6).
+// Committed offsets are the snapshot's own, so that snapshot and tail hold each record exactly once. Of an upsert table
+// the tail also says which committed rows it replaces or deletes, and which of its own rows are older than those.
+// Bounded: past `maxBytes` of the log the rest is left out, from the end of each partition.
+// Not for: how a query joins the two (queries/).
+import { errorFromShape, FloeError } from '../base/error.ts';
+import type { IdSource } from '../base/prng.ts';
+import { currentSchema } from '../formats/iceberg/history.ts';
+import type { DataFile, TableMetadata } from '../formats/iceberg/types.ts';
+import type { Log } from '../storage/log/log.ts';
+import type { JobConfig, JobRunner, JobSlice, JobTable } from './job.ts';
+import type { KeyIndexes } from './upsert/key-index.ts';
+import { slim } from './upsert/table-upserts.ts';
+import { readBack } from './watermark.ts';
+
+export interface TailDeps {
+  readonly log: Log;
+  readonly runner: JobRunner;
+  readonly keys: KeyIndexes;
+  readonly ids: IdSource;
+  readonly jobBytes: number;
+  readonly maxBatchBytes: number;
+  readonly maxTailBytes: number;
+}
+
+export interface TailRequest {
+  readonly topic: string;
+  readonly topicId: string;
+  /** Ids by partition index. */
+  readonly partitions: readonly number[];
+  /** Where a partition starts that the snapshot says nothing of. */
+  readonly startOf: (partition: number) => number | undefined;
+  readonly table: JobTable;
+  readonly config: JobConfig;
+  /** Of the snapshot that is being queried. */
+  readonly metadata: TableMetadata;
+}
+
+export interface TableTail {
+  /** Parquet files in the snapshot's current schema. */
+  readonly files: readonly { readonly file: DataFile; readonly bytes: Uint8Array }[];
+  /** Positions that don't count, by path of a data file or of one of `files`. */
+  readonly gone: ReadonlyMap<string, Float64Array>;
+}
+
+/** `behind`: the snapshot or the index has just moved; ask again with the table loaded anew. */
+export type TailAnswer = TableTail | 'behind';
+
+/** Arrow bytes at which a job ends. */
+const MAX_COLUMN_BYTES = 96 * 2 ** 20;
+
+/** @throws FloeError as reads do. */
+export async function readTail(deps: TailDeps, request: TailRequest): Promise<TailAnswer> {
+  const { metadata, table } = request;
+  // Columns that came meanwhile: the table is loaded anew, or its tail has to wait for the job's schema.
+  if (currentSchema(metadata)['schema-id'] !== table.schema['schema-id']) return 'behind';
+  const back = readBack(metadata);
+  const offsets = back.kind === 'at' ? back.watermark.topics.get(request.topicId) : undefined;
+  const files: { readonly file: DataFile; readonly bytes: Uint8Array }[] = [];
+  const sidecars: Uint8Array[] = [];
+  const ends = new Map<number, number>();
+  let left = deps.maxTailBytes;
+  for (;;) {
+    const wanted = request.partitions.flatMap((id, partition) => {
+      const at = ends.get(partition) ?? offsets?.get(partition) ?? request.startOf(partition);
+      const end = deps.log.watermarks(id)?.lastStableOffset ?? 0;
+      return at === undefined || at >= end ? [] : [{ partition, id, at }];
+    });
+    if (wanted.length === 0 || left <= 0) break;
+    const part = await readPart(deps, request, { wanted, maxBytes: Math.min(left, deps.jobBytes) });
+    if (part.bytes === 0 || part.ends.length === 0) break;
+    left -= part.bytes;
+    files.push(...part.files);
+    if (part.sidecar !== undefined) sidecars.push(part.sidecar);
+    for (const [partition, end] of part.ends) ends.set(partition, end);
+  }
+  if (table.upsert === undefined || sidecars.length === 0) return { files, gone: new Map() };
+  const gone = await deps.keys.lookup({
+    metadata: slim(metadata),
+    upsert: table.upsert,
+    commitId: back.kind === 'at' ? back.watermark.commitId : '',
+    files: files.map(({ file }) => file),
+    sidecars,
+  });
+  return gone === undefined ? 'behind' : { files, gone };
+}
+
+interface Wanted {
+  readonly partition: number;
+  readonly id: number;
+  readonly at: number;
+}
+
+async function readPart(
+  deps: TailDeps,
+  { topic, table, config }: TailRequest,
+  { wanted, maxBytes }: { readonly wanted: readonly Wanted[]; readonly maxBytes: number },
+) {
+  const { log, runner, ids, maxBatchBytes } = deps;
+  const read = await log.read({
+    partitions: wanted.map(({ id, at }) => ({ partitionId: id, offset: at, maxBytes })),
+    maxBytes,
+    isolation: 'read_committed',
+    purpose: 'table',
+  });
+  try {
+    const slices: JobSlice[] = [];
+    let bytes = 0;
+    for (const [n, found] of read.partitions.entries()) {
+      const { partition, id, at } = wanted[n]!;
+      if (found.errorCode !== 0)
+        throw new FloeError('unavailable', `partition ${partition} of ${topic} can't be read now`);
+      if (found.runs.length === 0) continue;
+      bytes += found.bytes;
+      const limit = found.lastStableOffset;
+      slices.push({
+        partition,
+        start: at,
+        limit,
+        deadLettersFrom: limit,
+        runs: found.runs.map(({ baseOffset, bytes: run, patched }) => ({
+          baseOffset,
+          bytes: run,
+          patched,
+        })),
+        aborted: found.abortedTransactions,
+        ...(table.upsert === undefined ? {} : { commits: await log.commitSteps(id, at, limit) }),
+      });
+    }
+    if (slices.length === 0) return NOTHING;
+    const result = await runner.run({
+      jobId: ids.uuid(),
+      topic,
+      slices,
+      // Dead letters are the commit's business.
+      config: { ...config, 'table.topic.errors.tolerance': 'skip' },
+      table,
+      final: true,
+      inline: true,
+      nowMs: 0,
+      maxBatchBytes,
+      maxLetterBytes: 0,
+      maxColumnBytes: MAX_COLUMN_BYTES,
+    });
+    if (result.kind === 'failed') throw errorFromShape(result.error);
+    if (result.kind !== 'inline') return NOTHING;
+    const ends = result.ranges.map(({ partition, end }) => [partition, end] as const);
+    return { bytes, ends, files: result.files, sidecar: result.sidecar };
+  } finally {
+    read.release();
+  }
+}
+
+const NOTHING = { bytes: 0, ends: [], files: [], sidecar: undefined };

@@ -1,0 +1,67 @@
+// The keys of a data file's rows, read back from its id columns: hash and position of every row that no delete has
+// taken. What the index is built and brought up to date from; columns only, no object per row.
+// Not for: which files to read (follow.ts).
+
+import { isFloeError } from '../../base/error.ts';
+import type { Column } from '../../formats/arrow/column.ts';
+import { createColumn, TableColumns } from '../../formats/arrow/table-columns.ts';
+import type { NestedField, Schema, StructType } from '../../formats/iceberg/types.ts';
+import { ParquetReader } from '../../formats/parquet/read/reader.ts';
+import { readColumns, type WantedColumn } from '../../formats/parquet/read-columns.ts';
+
+/** One row group's columns, in the order they were asked for. */
+export interface KeyGroup {
+  readonly firstRow: number;
+  readonly rowCount: number;
+  readonly columns: readonly Column[];
+}
+
+/** A column that the table hasn't: null in every row. */
+const NOT_THERE = createColumn('boolean');
+
+/** @throws FloeError `corrupt`, `unsupported`. */
+export async function* readKeyColumns(
+  bytes: Uint8Array,
+  name: string,
+  { schema, wanted }: { readonly schema: Schema; readonly wanted: readonly WantedColumn[] },
+): AsyncGenerator<KeyGroup> {
+  let firstRow = 0;
+  try {
+    const reader = new ParquetReader(bytes);
+    const part = partOf(schema, new Set(wanted.map(({ fieldId }) => fieldId)));
+    const columns = new TableColumns(part);
+    const found = wanted.map(({ fieldId }) => columns.byId(fieldId) ?? NOT_THERE);
+    for (let n = 0; n < reader.rowGroups.length; n += 1) {
+      columns.clear();
+      reader.readRowGroup(n, columns);
+      columns.align();
+      const { rowCount } = columns;
+      yield { firstRow, rowCount, columns: found };
+      firstRow += rowCount;
+    }
+    return;
+  } catch (caught) {
+    // Encodings and files without ids that the quick reader leaves alone: nothing of the file was given out yet.
+    if (!isFloeError(caught, 'unsupported') || firstRow > 0) throw caught;
+  }
+  const file = {
+    name,
+    bytes: bytes.length,
+    read: async (start: number, end: number) => bytes.subarray(start, end),
+  };
+  for await (const group of readColumns(file, wanted)) yield group;
+}
+
+/** The schema with nothing but the wanted leaves and the structs around them. */
+function partOf(schema: Schema, ids: ReadonlySet<number>): Schema {
+  return { ...schema, fields: fieldsOf(schema, ids) };
+}
+
+function fieldsOf({ fields }: StructType, ids: ReadonlySet<number>): NestedField[] {
+  return fields.flatMap((field): NestedField[] => {
+    if (ids.has(field.id)) return [field];
+    if (typeof field.type === 'string' || field.type.type !== 'struct') return [];
+    const inner = fieldsOf(field.type, ids);
+    return inner.length === 0 ? [] : [{ ...field, type: { type: 'struct', fields: inner } }];
+  });
+}
