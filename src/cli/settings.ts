@@ -7,7 +7,6 @@ import { transactionSettings } from '../broker/transactions/index.ts';
 import { catalogSettings } from '../catalog/index.ts';
 import { protocolSettings } from '../protocol/index.ts';
 import { querySettings } from '../queries/settings.ts';
-import { externalRegistrySettings } from '../schema-registry/external/index.ts';
 import { registrySettings } from '../schema-registry/index.ts';
 import { maintenanceSettings } from '../storage/log/maintenance-settings.ts';
 import { readSettings } from '../storage/log/read-settings.ts';
@@ -37,7 +36,7 @@ export const settingsByArea = {
   Transactions: transactionSettings,
   Log: { ...logSettings, ...readSettings, ...maintenanceSettings },
   'Object storage': objectSettings,
-  'Schema registry': { ...registrySettings, ...externalRegistrySettings },
+  'Schema registry': registrySettings,
   Catalog: catalogSettings,
   'Table topics': tableSettings,
   SQL: querySettings,

@@ -20,12 +20,10 @@ import type { RecoveryPolicy } from './positions.ts';
 import { isEnabled, isTableTopicConfig, resolveTopicConfigs } from './settings.ts';
 import { sweep } from './sweep.ts';
 import type { TableState } from './table-state.ts';
-
-import { readTail, type TableTail, type TailAnswer } from './tail.ts';
-import { upsertOf } from './upsert/table-upserts.ts';
 import { readTail, type TableTail, type TailAnswer } from './tail.ts';
 import { upsertOf } from './upsert/table-upserts.ts';
 /** What `floe tables status` shows. */
+
 export interface TableStatus {
   readonly topic: string;
   readonly topicId: string;
@@ -208,7 +206,6 @@ export class TableTopics implements Component {
       ?.coordinator?.view().identifier;
   }
 
-  /** The topic whose table, or table of dead letters, this is. */
   /**
    * The tail of a table beside the snapshot that `metadata` says is the newest, of every topic it is filled from (K6).
    * Undefined when this process fills no such table. @throws FloeError as reads of the log do.
@@ -265,6 +262,7 @@ export class TableTopics implements Component {
     );
   }
 
+  /** The topic whose table, or table of dead letters, this is. */
   /** The topic whose table, or table of dead letters, this is. */
   topicOf({ namespace, name }: TableIdentifier): string | undefined {
     const path = namespace.join('\0');

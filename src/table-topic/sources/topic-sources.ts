@@ -135,10 +135,7 @@ export class TopicSources {
   async #isNewest(schema: RegisteredSchema, text: SchemaText, side: Side): Promise<boolean> {
     const subject = subjectOf(text, this.#options, side);
     if (subject === undefined) return false;
-    const latest = await found(this.#deps.schemas.latest(subject));
-    if (latest === undefined) return false;
-    // By GUID a registry may not tell the id.
-    return latest.id === schema.id || (latest.guid !== '' && latest.guid === schema.guid);
+    return (await found(this.#deps.schemas.latest(subject)))?.id === schema.id;
   }
 
   #place(side: Side): Place {
