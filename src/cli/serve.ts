@@ -34,6 +34,7 @@ import {
   type TableIdentifier,
   Warehouse,
 } from '../catalog/index.ts';
+import { openSchemas } from '../schema-registry/external/index.ts';
 import {
   registryRoutes,
   registryServerOptions,
@@ -129,7 +130,7 @@ async function start(node: Node): Promise<Floe> {
     await openLog({ ...node, dataDir: options.dataDir, store, logLevel: settings['log.level'] }),
   );
   const registry = new SchemaRegistry(opened.metadata.registry, settings);
-  const schemas = registrySource(registry);
+  const schemas = openSchemas({ ...node, embedded: registrySource(registry) });
   const embedded = new EmbeddedCatalog({
     ...node,
     metadata: opened.metadata.catalog,

@@ -7,6 +7,7 @@ import { transactionSettings } from '../broker/transactions/index.ts';
 import { catalogSettings } from '../catalog/index.ts';
 import { protocolSettings } from '../protocol/index.ts';
 import { querySettings } from '../queries/settings.ts';
+import { externalRegistrySettings } from '../schema-registry/external/index.ts';
 import { registrySettings } from '../schema-registry/index.ts';
 import { maintenanceSettings } from '../storage/log/maintenance-settings.ts';
 import { readSettings } from '../storage/log/read-settings.ts';
@@ -36,7 +37,7 @@ export const settingsByArea = {
   Transactions: transactionSettings,
   Log: { ...logSettings, ...readSettings, ...maintenanceSettings },
   'Object storage': objectSettings,
-  'Schema registry': registrySettings,
+  'Schema registry': { ...registrySettings, ...externalRegistrySettings },
   Catalog: catalogSettings,
   'Table topics': tableSettings,
   SQL: querySettings,

@@ -22,8 +22,8 @@ import { sweep } from './sweep.ts';
 import type { TableState } from './table-state.ts';
 import { readTail, type TableTail, type TailAnswer } from './tail.ts';
 import { upsertOf } from './upsert/table-upserts.ts';
-/** What `floe tables status` shows. */
 
+/** What `floe tables status` shows. */
 export interface TableStatus {
   readonly topic: string;
   readonly topicId: string;
@@ -262,7 +262,6 @@ export class TableTopics implements Component {
     );
   }
 
-  /** The topic whose table, or table of dead letters, this is. */
   /** The topic whose table, or table of dead letters, this is. */
   topicOf({ namespace, name }: TableIdentifier): string | undefined {
     const path = namespace.join('\0');

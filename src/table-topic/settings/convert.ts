@@ -66,7 +66,7 @@ export const configs = {
 
 export const unserved: Refusals = {
   'table.topic.types.nanos': 'nanosecond timestamps need format version 3, which is not served yet',
-  'table.topic.schema.registry.url': 'the embedded schema registry is the only one served yet',
+  'table.topic.schema.registry.url': 'one registry serves all topics of a node: set schema.registry.url there',
   'automq.table.topic.schema.type':
     'it mixes converter and transform: set table.topic.convert.value.type and table.topic.transform.value.type',
 };

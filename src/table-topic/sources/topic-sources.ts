@@ -135,7 +135,10 @@ export class TopicSources {
   async #isNewest(schema: RegisteredSchema, text: SchemaText, side: Side): Promise<boolean> {
     const subject = subjectOf(text, this.#options, side);
     if (subject === undefined) return false;
-    return (await found(this.#deps.schemas.latest(subject)))?.id === schema.id;
+    const latest = await found(this.#deps.schemas.latest(subject));
+    if (latest === undefined) return false;
+    // By GUID a registry may not tell the id.
+    return latest.id === schema.id || (latest.guid !== '' && latest.guid === schema.guid);
   }
 
   #place(side: Side): Place {
