@@ -25,20 +25,21 @@ export async function retainedFiles(io: FileReader, metadata: TableMetadata): Pr
   return found;
 }
 
+/** All rows of a Parquet file. */
+export async function parquetObjects(bytes: Uint8Array): Promise<Record<string, unknown>[]> {
+  return parquetReadObjects({
+    file: bytes.slice().buffer as ArrayBuffer,
+    compressors: { ZSTD: (input: Uint8Array) => zstdDecompressSync(input) },
+  });
+}
+
 export async function readRows(
   io: FileReader,
   metadata: TableMetadata,
 ): Promise<Record<string, unknown>[]> {
   const rows: Record<string, unknown>[] = [];
   for (const file of await liveFiles(io, metadata)) {
-    const bytes = await io.read(file.filePath);
-    const copy = bytes.slice().buffer as ArrayBuffer;
-    rows.push(
-      ...(await parquetReadObjects({
-        file: copy,
-        compressors: { ZSTD: (input: Uint8Array) => zstdDecompressSync(input) },
-      })),
-    );
+    rows.push(...(await parquetObjects(await io.read(file.filePath))));
   }
   return rows;
 }
