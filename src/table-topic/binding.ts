@@ -17,7 +17,6 @@ import {
   fileTable,
   findTable,
   loadSame,
-  type TableOwner,
 } from './catalog-table.ts';
 import { columnSelection, selectColumns } from './column-selection.ts';
 import type { TypeConflict } from './evolve.ts';
@@ -29,8 +28,15 @@ import { SYSTEM_COLUMNS } from './settings.ts';
 import type { Side } from './sources/source.ts';
 import { type Proposal, TopicSources } from './sources/topic-sources.ts';
 import { LATEST_KEY, type SourceKey, splitKey } from './sources/wire.ts';
-import { DEAD_LETTER_TABLE, systemFields, systemPath, wholeValue } from './system-columns.ts';
+import {
+  DEAD_LETTER_TABLE,
+  systemFields,
+  systemPath,
+  wantedSystemColumns,
+  wholeValue,
+} from './system-columns.ts';
 import { conformTable, type WantedLayout } from './table-layout.ts';
+import { isShared, type TableOwner } from './table-owner.ts';
 import { type Offsets, readBack } from './watermark.ts';
 
 /** Converters whose columns are a registered schema's. */
@@ -60,6 +66,13 @@ export function trouble(reason: string, cause?: unknown): FloeError {
     details: { trouble: true },
   });
 }
+
+/** Trouble of a table that was there and isn't any more: dropped, or another one in its place. */
+const lost = (reason: string) =>
+  new FloeError('invalid', reason, { details: { trouble: true, lost: true } });
+
+export const isLost = (caught: unknown) =>
+  isFloeError(caught, 'invalid') && caught.details?.['lost'] === true;
 
 export class TableBinding {
   readonly #deps: BindingDeps;
@@ -107,7 +120,7 @@ export class TableBinding {
     return this.#mutex.run(async () => {
       this.#table = await this.#find();
       if (this.#table === undefined) {
-        if (this.#options.tableUuid !== '') throw trouble(this.#droppedText());
+        if (this.#options.tableUuid !== '') throw lost(this.#droppedText());
         const proposed = await this.#knownColumns();
         if (proposed !== undefined) await this.#create(proposed);
       }
@@ -127,7 +140,7 @@ export class TableBinding {
     return this.#mutex.run(async () => {
       const before = this.#table?.metadata['current-schema-id'];
       if (needs.columns !== undefined) await this.#bindJson(needs.columns);
-      for (const columns of needs.schemas ?? []) await this.#evolve(columns, false);
+      for (const columns of needs.schemas ?? []) await this.#evolve(this.#select(columns), false);
       for (const key of needs.valueSchemas) await this.#bindSchema(key, 'value');
       for (const key of needs.keySchemas) await this.#bindSchema(key, 'key');
       if (this.#table === undefined) await this.#createWithoutColumns();
@@ -225,16 +238,30 @@ export class TableBinding {
     if (found.kind === 'missing') return undefined;
     const { table } = found;
     if (tableUuid !== '' && table.metadata['table-uuid'] !== tableUuid) {
-      throw trouble(
+      throw lost(
         `${tableText(identifier)} was replaced by another table: resume with policy "restart" to fill it from the start`,
       );
     }
-    if (found.kind === 'own') return table;
+    if (found.kind === 'own') {
+      const joins = owner.shared && !isShared(table.metadata.properties ?? {});
+      return joins ? claimTable(catalog, table, owner) : table;
+    }
+    if (found.kind === 'joinable') {
+      if (owner.shared) return claimTable(catalog, table, owner);
+      throw trouble(
+        `${tableText(identifier)} is shared by other topics: set table.topic.shared=true to fill it too, or table.topic.name to another one`,
+      );
+    }
     if (found.kind === 'recreated') {
       switch (config['table.topic.recreated']) {
         case 'append':
           return claimTable(catalog, table, owner);
         case 'replace':
+          if (isShared(table.metadata.properties ?? {})) {
+            throw trouble(
+              `${tableText(identifier)} holds rows of other topics too: table.topic.recreated=replace would drop them, set it to append`,
+            );
+          }
           // The topic it was filled from is gone, and so are its rows: nobody else would delete the files.
           await catalog.dropTable(identifier, { purge: true });
           return undefined;
@@ -294,7 +321,9 @@ export class TableBinding {
 
   /** The value's columns, then the system's. */
   #withSystem(value: ProposedStruct): ProposedStruct {
-    return { type: 'struct', fields: [...value.fields, ...this.#standingColumns().fields] };
+    const known = new Set(value.fields.map((field) => field.path));
+    const standing = this.#standingColumns().fields.filter((field) => !known.has(field.path));
+    return { type: 'struct', fields: [...value.fields, ...standing] };
   }
 
   /** Columns that don't depend on records: those the table must have before any job. */
@@ -302,7 +331,7 @@ export class TableBinding {
     const { config } = this.#options;
     const key = config['table.topic.convert.key.type'];
     // A key by schema gets its column with its first schema.
-    const wanted = config['table.topic.system.columns'].filter(
+    const wanted = wantedSystemColumns(config).filter(
       (column) => !(column === 'key' && BY_SCHEMA.has(key)),
     );
     const system = systemFields(wanted, key === 'raw' ? 'binary' : 'string');
@@ -431,9 +460,11 @@ export class TableBinding {
     if (found.kind === 'recreated' && config['table.topic.recreated'] === 'replace') {
       await catalog.dropTable(this.deadLetterIdentifier, { purge: true });
     }
-    if (found.kind !== 'own') return;
-    this.#deadLetters = found.table;
-    const back = readBack(found.table.metadata);
+    if (found.kind === 'joinable' && owner.shared) {
+      this.#deadLetters = await claimTable(catalog, found.table, owner);
+    } else if (found.kind === 'own') this.#deadLetters = found.table;
+    if (this.#deadLetters === undefined) return;
+    const back = readBack(this.#deadLetters.metadata);
     if (back.kind === 'at') {
       this.#deadLetterOffsets = back.watermark.topics.get(owner.topicId) ?? new Map();
     }
@@ -445,9 +476,9 @@ export class TableBinding {
     const identifier = this.deadLetterIdentifier;
     const found = await findTable(this.#deps.catalog, identifier, owner);
     if (found.kind === 'own') this.#deadLetters = found.table;
-    else if (found.kind === 'recreated') {
+    else if (found.kind === 'recreated' || (found.kind === 'joinable' && owner.shared)) {
       this.#deadLetters = await claimTable(this.#deps.catalog, found.table, owner);
-    } else if (found.kind === 'foreign') {
+    } else if (found.kind === 'foreign' || found.kind === 'joinable') {
       throw trouble(
         `${tableText(identifier)} exists and isn't this topic's: rename it, or set table.topic.errors.tolerance to skip or none`,
       );

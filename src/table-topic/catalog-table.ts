@@ -18,22 +18,20 @@ import { FIELDS_PROPERTY, fieldMapOf, formatFieldMap } from './field-map.ts';
 import type { FileTable } from './files.ts';
 import { buildPartitionFields, buildSortFields } from './partition-spec.ts';
 import { initialProperties, TABLE_PROPERTIES, type WantedLayout } from './table-layout.ts';
-import { TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY } from './watermark.ts';
+import {
+  formerMarks,
+  type Ownership,
+  ownerProperties,
+  ownershipOf,
+  type TableOwner,
+} from './table-owner.ts';
 
 /** Rounds of load and commit that an evolution may lose to others before it is given up for now. */
 const EVOLVE_ATTEMPTS = 5;
 
-export interface TableOwner {
-  readonly topicId: string;
-  readonly topicName: string;
-}
-
 export type FoundTable =
   | { readonly kind: 'missing' }
-  | { readonly kind: 'own'; readonly table: LoadedTable }
-  /** Filled by a topic of the same name that is gone. */
-  | { readonly kind: 'recreated'; readonly table: LoadedTable; readonly formerTopicId: string }
-  | { readonly kind: 'foreign'; readonly table: LoadedTable };
+  | (Ownership & { readonly table: LoadedTable });
 
 /** Looks the table up and says whose it is. @throws FloeError `unavailable`, `timeout`, … */
 export async function findTable(
@@ -48,13 +46,7 @@ export async function findTable(
     if (isFloeError(caught, 'not-found')) return { kind: 'missing' };
     throw caught;
   }
-  const topicId = table.metadata.properties?.[TOPIC_ID_PROPERTY];
-  if (topicId === owner.topicId) return { kind: 'own', table };
-  const name = table.metadata.properties?.[TOPIC_NAME_PROPERTY];
-  if (topicId !== undefined && name === owner.topicName) {
-    return { kind: 'recreated', table, formerTopicId: topicId };
-  }
-  return { kind: 'foreign', table };
+  return { ...ownershipOf(table.metadata.properties ?? {}, owner), table };
 }
 
 export interface NewTable {
@@ -90,8 +82,7 @@ export async function createTable(catalog: Catalog, request: NewTable): Promise<
     properties: {
       ...initialProperties(layout),
       'format-version': String(layout.formatVersion),
-      [TOPIC_ID_PROPERTY]: owner.topicId,
-      [TOPIC_NAME_PROPERTY]: owner.topicName,
+      ...ownerProperties(owner),
       [FIELDS_PROPERTY]: formatFieldMap(draft.fields),
     },
   });
@@ -124,20 +115,18 @@ async function renumberFieldMap(
   });
 }
 
-/** Sets what marks the table as this topic's: adoption, and a recreated topic that appends. */
+/** Sets what marks the table as this topic's: adoption, sharing, and a recreated topic that appends. */
 export function claimTable(
   catalog: Catalog,
   table: LoadedTable,
   owner: TableOwner,
 ): Promise<LoadedTable> {
+  const removals = formerMarks(table.metadata.properties ?? {}, owner);
   return catalog.commitTable(table.identifier, {
     requirements: [{ type: 'assert-table-uuid', uuid: table.metadata['table-uuid'] }],
     updates: [
-      setProperties({
-        ...TABLE_PROPERTIES,
-        [TOPIC_ID_PROPERTY]: owner.topicId,
-        [TOPIC_NAME_PROPERTY]: owner.topicName,
-      }),
+      setProperties({ ...TABLE_PROPERTIES, ...ownerProperties(owner) }),
+      ...(removals.length === 0 ? [] : [{ action: 'remove-properties', removals }]),
     ],
   });
 }

@@ -31,7 +31,7 @@ beforeEach(async () => {
   events = [];
   const created = await createTable(catalog, {
     identifier,
-    owner: { topicId: TOPIC, topicName: 't' },
+    owner: { topicId: TOPIC, topicName: 't', shared: false },
     proposed: wholeValue('string'),
     layout: { partitionBy: [], sortBy: [], renames: [], formatVersion: 2, properties: {} },
   });
@@ -208,7 +208,7 @@ test('T3: a table dropped and created again does not pass for the same', async (
   await bench.catalog.dropTable(identifier, { purge: false });
   await createTable(bench.catalog, {
     identifier,
-    owner: { topicId: TOPIC, topicName: 't' },
+    owner: { topicId: TOPIC, topicName: 't', shared: false },
     proposed: wholeValue('string'),
     layout: { partitionBy: [], sortBy: [], renames: [], formatVersion: 2, properties: {} },
   });

@@ -25,6 +25,7 @@ import {
   type Offsets,
   parseWatermark,
   RANGES_SUMMARY,
+  TOPIC_SUMMARY,
   WATERMARK_PROPERTY,
   WATERMARK_TAG,
   type Watermark,
@@ -48,9 +49,9 @@ export interface CommitRequest {
   readonly stages: readonly PlannedStage[];
   readonly epoch: number;
   readonly maxPartitions: number;
-  /** Records the names of the files about to be written (M2), and the snapshot that the commit will assert. */
   /** Of an upsert table: what the stages' changes do to the snapshot that will be asserted. */
   readonly upserts?: TableUpserts;
+  /** Records the names of the files about to be written (M2), and the snapshot that the commit will assert. */
   readonly onFiles: (prefixes: readonly string[], parent: bigint | undefined) => Promise<void>;
   /** Those files are the table's, or deleted. */
   readonly onFilesSettled: (prefixes: readonly string[]) => Promise<void>;
@@ -88,10 +89,10 @@ type Ready = Extract<CommitPlan, { kind: 'commit' }>;
 interface Draft extends OpenAttempt {
   readonly request: CommitTableRequest;
   readonly bodies: readonly PreparedObject[];
-}
   /** Of the snapshot; 0 when none is made. */
   readonly sequenceNumber: number;
   readonly upserts?: UpsertDraft;
+}
 
 export class TableCommitter {
   readonly #deps: CommitterDeps;
@@ -161,8 +162,8 @@ export class TableCommitter {
       role: this.#role,
       tableUuid: this.#tableUuid,
       ...request,
-    });
       ...(request.upserts === undefined ? {} : { idFields: request.upserts.idFields }),
+    });
     if (plan.kind === 'nothing') return this.#found(metadata, plan.done, plan.offsets);
     if (plan.kind !== 'commit') return plan;
     return this.#send(metadata, plan, request);
@@ -191,7 +192,6 @@ export class TableCommitter {
       this.#landed = draft;
       // K3: the index moves after the table, never before.
       const offsets = plan.topics.get(this.#topicId)!;
-      return this.#found(after, [...plan.done, ...plan.adding], offsets);
       if (draft.upserts !== undefined) {
         await request.upserts!.landed(draft.upserts, {
           tableUuid: this.#tableUuid,
@@ -202,6 +202,7 @@ export class TableCommitter {
         });
       }
       await request.onFilesSettled(draft.prefixes);
+      return this.#found(after, [...plan.done, ...plan.adding], offsets);
     } catch (caught) {
       return this.#failed(draft, FloeError.from(caught), request);
     }
@@ -221,8 +222,8 @@ export class TableCommitter {
 
   async #prepare(metadata: TableMetadata, plan: Ready, commit: CommitRequest): Promise<Draft> {
     const { ids, clock, warehouse } = this.#deps;
-    const commitId = ids.uuid();
     const { epoch } = commit;
+    const commitId = ids.uuid();
     const upserts = await commit.upserts?.prepare(metadata, { commitId, ...plan });
     const added = upserts?.changes.added ?? plan.files;
     const removed = upserts?.changes.removed ?? [];
@@ -248,9 +249,10 @@ export class TableCommitter {
       added,
       removed,
       summary: {
-        [COMMIT_ID_SUMMARY]: commitId,
         ...upserts?.summary,
+        [COMMIT_ID_SUMMARY]: commitId,
         [EPOCH_SUMMARY]: String(epoch),
+        [TOPIC_SUMMARY]: this.#topicId,
         [RANGES_SUMMARY]: formatRanges(plan.ranges),
       },
     });
@@ -268,9 +270,9 @@ export class TableCommitter {
     return {
       ...base,
       snapshotId,
+      sequenceNumber,
       objects,
       // Every file of the attempt by its full name: two kinds of name, one of them known only now.
-      sequenceNumber,
       prefixes: objects,
       bodies,
       request: {
@@ -299,9 +301,9 @@ export class TableCommitter {
       readonly properties: Readonly<Record<string, string>>;
     },
   ): CommitTableRequest {
+    const { commitId, epoch, properties } = commit;
     const watermark: Watermark = {
       commitId,
-    const { commitId, epoch, properties } = commit;
       topicId: this.#topicId,
       epoch,
       snapshotId: plan.before?.snapshotId ?? NO_SNAPSHOT,

@@ -259,7 +259,7 @@ test('rewinding finds the newest range of each partition that history still has'
     head: 2n,
     snapshots: [own(1n, undefined, '0:0-5,1:0-3'), own(2n, 1n, '0:5-9'), own(3n, 2n, '0:9-12')],
   });
-  expect(offsetsUpTo(metadata)).toEqual(
+  expect(offsetsUpTo(metadata, TOPIC)).toEqual(
     new Map([
       [0, 9],
       [1, 3],

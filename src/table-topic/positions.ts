@@ -104,7 +104,7 @@ function offsetsFor(
     case 'keep':
       return from.before?.topics.get(from.topicId) ?? new Map();
     case 'rewind':
-      return offsetsUpTo(from.loaded.metadata);
+      return offsetsUpTo(from.loaded.metadata, from.topicId);
   }
 }
 

@@ -31,6 +31,9 @@ export class RowBuilder {
   readonly #needs = new Needs();
   readonly #value: Converter;
   readonly #key: Converter | undefined;
+  readonly #topic: BytesColumn | undefined;
+  /** Name of the topic, for tables that several fill. */
+  #topicName = new Uint8Array();
   readonly #partition: Int32Column | undefined;
   readonly #offset: Int64Column | undefined;
   readonly #timestamp: Int64Column | undefined;
@@ -47,6 +50,7 @@ export class RowBuilder {
       (id === undefined ? undefined : columns.byId(id)) as T | undefined;
     this.columns = columns;
     this.#table = table;
+    this.#topic = find(system.topic);
     this.#partition = find(system.partition);
     this.#offset = find(system.offset);
     this.#timestamp = find(system.timestamp);
@@ -74,8 +78,9 @@ export class RowBuilder {
   }
 
   /** Forgets the rows and keeps the buffers; also drops what an earlier, abandoned job left. */
-  clear({ final }: Pick<TableJob, 'final'>): void {
+  clear({ final, topic }: Pick<TableJob, 'final' | 'topic'>): void {
     this.columns.clear();
+    if (this.#topic !== undefined) this.#topicName = new TextEncoder().encode(topic);
     this.#needs.clear(final);
     this.upserts?.changes.clear();
   }
@@ -117,6 +122,7 @@ export class RowBuilder {
     if (this.#key !== undefined && !this.#key(bytes, cursor.keyStart, cursor.keyLength)) {
       return false;
     }
+    this.#topic?.append(this.#topicName, 0, this.#topicName.length);
     this.#partition?.append(partition);
     this.#offset?.append(offset);
     if (this.#timestamp !== undefined) appendMicros(this.#timestamp, cursor.timestamp);

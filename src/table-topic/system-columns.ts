@@ -26,6 +26,7 @@ const HEADERS: ProposedType = {
 
 /** Order, duplicates and nulls of headers are kept, so a list; the time can be partitioned by, so a timestamp. */
 const TYPES: Readonly<Record<Exclude<SystemColumn, 'key'>, ProposedType>> = {
+  topic: 'string',
   partition: 'int',
   offset: 'long',
   timestamp: 'timestamptz',
@@ -35,6 +36,17 @@ const TYPES: Readonly<Record<Exclude<SystemColumn, 'key'>, ProposedType>> = {
 function plain(name: string, type: ProposedType, path: string): ProposedField {
   return { name, aliases: [], path, type };
 }
+
+/** The `_kafka_*` columns that a topic's config asks for: a table that topics share must say whose a row is. */
+export const wantedSystemColumns = (config: {
+  readonly 'table.topic.system.columns': readonly SystemColumn[];
+  readonly 'table.topic.shared': boolean;
+}): readonly SystemColumn[] => {
+  const columns = config['table.topic.system.columns'];
+  return config['table.topic.shared'] && !columns.includes('topic')
+    ? ['topic', ...columns]
+    : columns;
+};
 
 /** The wished `_kafka_*` columns; `key` is the type a key has, a struct when it is decoded by schema. */
 export function systemFields(

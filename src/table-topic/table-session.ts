@@ -7,7 +7,8 @@ import type { Logger } from '../base/log.ts';
 import type { TableIdentifier } from '../catalog/catalog.ts';
 import type { TableRecord, TablesMetadata } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
-import { type BindingDeps, TableBinding } from './binding.ts';
+import type { Log } from '../storage/log/log.ts';
+import { type BindingDeps, type BindingOptions, isLost, TableBinding } from './binding.ts';
 import {
   type ReplayDeps,
   type Replayed,
@@ -24,12 +25,14 @@ import {
 } from './operations/rewind.ts';
 import type { RecoveryPolicy } from './positions.ts';
 import type { TableProgress } from './progress.ts';
+import { forgetTable, relocate } from './relocate.ts';
 import { resolveTopicConfigs, tableIdentifier } from './settings.ts';
 import type { TableState } from './table-state.ts';
 import type { Offsets } from './watermark.ts';
 
 export interface SessionDeps extends BindingDeps {
   readonly tables: TablesMetadata;
+  readonly log: Log;
   readonly logger: Logger;
 }
 
@@ -88,21 +91,39 @@ export class TableSession {
 
   /** Finds or creates the table and reads back how far it is. False: its columns aren't known yet. */
   async open(): Promise<boolean> {
-    const { topicId, name: topicName } = this.#topic;
     const config = resolveTopicConfigs(this.#topic.config);
+    const place = { topic: this.#topic, identifier: this.identifier, config };
+    this.#record = await relocate(this.#deps, { ...place, record: this.#record! });
+    const there = await this.#find(config);
+    if (there) {
+      await this.noteUuid('starting');
+      await this.#progress.adopt(this.#binding!.table!.metadata, this.epoch);
+    }
+    await this.#progress.init(config['table.topic.backfill']);
+    return there;
+  }
+
+  async #find(config: BindingOptions['config']): Promise<boolean> {
+    try {
+      return await this.#bind(config);
+    } catch (caught) {
+      if (!isLost(caught) || config['table.topic.dropped'] !== 'restart') throw caught;
+      const record = this.#record!;
+      this.#record = await forgetTable(this.#deps, { topic: this.#topic, record, config });
+      return this.#bind(config);
+    }
+  }
+
+  async #bind(config: BindingOptions['config']): Promise<boolean> {
+    const { topicId, name: topicName } = this.#topic;
     const binding = new TableBinding(this.#deps, {
-      owner: { topicId, topicName },
+      owner: { topicId, topicName, shared: config['table.topic.shared'] },
       identifier: this.identifier,
       config,
       tableUuid: this.#record!.tableUuid,
     });
     const there = await binding.open();
     this.#binding = binding;
-    if (there) {
-      await this.noteUuid('starting');
-      await this.#progress.adopt(binding.table!.metadata, this.epoch);
-    }
-    await this.#progress.init(config['table.topic.backfill']);
     return there;
   }
 

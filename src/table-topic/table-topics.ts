@@ -17,6 +17,7 @@ import type { Replayed } from './operations/replay.ts';
 import type { Rewound } from './operations/rewind.ts';
 import { type RewindTo, rewindOffsets } from './operations/rewind-to.ts';
 import type { RecoveryPolicy } from './positions.ts';
+import { retireTable } from './relocate.ts';
 import { isEnabled, isTableTopicConfig, resolveTopicConfigs } from './settings.ts';
 import { sweep } from './sweep.ts';
 import type { TableState } from './table-state.ts';
@@ -306,7 +307,12 @@ export class TableTopics implements Component {
     if (entry === undefined) return;
     this.#entries.delete(topic.topicId);
     this.#then(entry, async () => {
-      await entry.coordinator?.abandon();
+      const { coordinator } = entry;
+      if (coordinator === undefined) return;
+      await coordinator.abandon();
+      const { identifier, tableUuid } = coordinator.view();
+      const policy = resolveTopicConfigs(topic.config)['table.topic.deleted'];
+      await retireTable(this.#options.catalog, { identifier, tableUuid, policy });
     });
   }
 

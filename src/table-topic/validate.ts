@@ -18,7 +18,7 @@ import {
   tableIdentifier,
 } from './settings.ts';
 import { newestColumns } from './sources/topic-sources.ts';
-import { systemFields, wholeValue } from './system-columns.ts';
+import { systemFields, wantedSystemColumns, wholeValue } from './system-columns.ts';
 
 export interface TopicConfigValidator {
   /** True for names that this validator judges. */
@@ -55,6 +55,7 @@ export function createTopicConfigValidator(deps: {
       });
       refuseLetterTopic(deps.directory, { topicName, config: resolved, mayWrite });
       refuseTransform(resolved);
+      refuseUpsert(resolved);
       await refuseMissingConverter(deps.schemas, topicName, config);
       await checkLayout(deps.schemas, topicName, resolved);
     },
@@ -72,19 +73,68 @@ function refuseTransform(config: TopicConfigs): void {
   );
 }
 
-/** Two topics never share a table, nor one's dead letters the other's; engines fold case, so it doesn't count. */
+/** What an upsert table needs to tell its rows apart. */
+function refuseUpsert(config: TopicConfigs): void {
+  const name = 'table.topic.upsert.enable';
+  if (!config[name]) return;
+  if (config['table.topic.shared']) {
+    const text = `${name}: topics that share a table append to it: set table.topic.shared=false`;
+    throw new FloeError('unsupported', text);
+  }
+  if (config['table.topic.id.columns'].length > 0) return;
+  const key = config['table.topic.convert.key.type'];
+  if (!config['table.topic.system.columns'].includes('key')) {
+    throw new FloeError(
+      'invalid',
+      `${name}: without table.topic.id.columns the record key makes the row, and table.topic.system.columns leaves it out: add key, or name id columns`,
+    );
+  }
+  const framed = config['table.topic.convert.value.type'] === 'by_schema_id';
+  if (framed && key === 'raw' && config['table.topic.transform.value.type'] === 'flatten_debezium') {
+    throw new FloeError(
+      'invalid',
+      `${name}: Debezium’s keys carry schema ids, which change: set table.topic.convert.key.type=by_schema_id, or table.topic.id.columns`,
+    );
+  }
+}
+
+/** Configs that speak of the table: topics that share one must agree on them. */
+const SHARED_ALIKE = [
+  'table.topic.partition.by',
+  'table.topic.sort.by',
+  'table.topic.format.version',
+] as const;
+
+/**
+ * Two topics share a table only when both say so, and never one's dead letters the other's rows; engines fold case, so
+ * it doesn't count.
+ */
 function refuseClash(directory: TopicDirectory, topicName: string, config: TopicConfigs): void {
   const own = tableNames(topicName, config);
   for (const other of directory.all()) {
     if (other.name === topicName || !isEnabled(other.config)) continue;
-    const taken = tableNames(other.name, resolveTopicConfigs(other.config));
+    const others = resolveTopicConfigs(other.config);
+    const taken = tableNames(other.name, others);
     const clash = own.find((name) => taken.includes(name));
-    if (clash !== undefined) {
+    if (clash === undefined) continue;
+    const both = config['table.topic.shared'] && others['table.topic.shared'];
+    if (both && own[0] === taken[0]) refuseDisagreement(other.name, config, others);
+    else {
       throw new FloeError(
         'invalid',
-        `table.topic.name: table ${clash} belongs to topic "${other.name}": choose another table.topic.name or table.topic.namespace`,
+        `table.topic.name: table ${clash} belongs to topic "${other.name}": choose another table.topic.name or table.topic.namespace, or set table.topic.shared=true on both`,
       );
     }
+  }
+}
+
+function refuseDisagreement(otherName: string, config: TopicConfigs, others: TopicConfigs): void {
+  for (const name of SHARED_ALIKE) {
+    if (JSON.stringify(config[name]) === JSON.stringify(others[name])) continue;
+    throw new FloeError(
+      'invalid',
+      `${name}: topic "${otherName}" fills the same table and has another value: topics that share a table agree on it`,
+    );
   }
 }
 
@@ -149,7 +199,7 @@ async function checkLayout(
   const value = await knownColumns(schemas, topicName, config);
   if (value === undefined) return;
   const key = config['table.topic.convert.key.type'] === 'raw' ? 'binary' : 'string';
-  const system = systemFields(config['table.topic.system.columns'], key);
+  const system = systemFields(wantedSystemColumns(config), key);
   const { schema } = evolve({
     schema: { type: 'struct', 'schema-id': 0, fields: [] },
     lastColumnId: 0,

@@ -17,6 +17,8 @@ export const TOPIC_NAME_PROPERTY = 'floe.topic-name';
 export const COMMIT_ID_SUMMARY = 'floe.commit-id';
 export const EPOCH_SUMMARY = 'floe.coordinator-epoch';
 export const RANGES_SUMMARY = 'floe.ranges';
+/** Whose ranges they are: several topics may fill one table. Missing in what older releases wrote. */
+export const TOPIC_SUMMARY = 'floe.topic-id';
 
 /** Stands for "none yet" in a watermark. */
 export const NO_SNAPSHOT = -1n;
@@ -168,9 +170,10 @@ export function holdsCommit(metadata: TableMetadata, commitId: string): boolean 
  * Offsets of a topic as the history up to `ancestor` says, for going back to a rolled-back table: the newest range of
  * each partition among our retained snapshots. Partitions that none of them mentions are missing.
  */
-export function offsetsUpTo(metadata: TableMetadata): Offsets {
+export function offsetsUpTo(metadata: TableMetadata, topicId: string): Offsets {
   const offsets = new Map<number, number>();
   for (const snapshot of ancestry(metadata)) {
+    if ((snapshot.summary?.[TOPIC_SUMMARY] ?? topicId) !== topicId) continue;
     for (const range of parseRanges(snapshot.summary?.[RANGES_SUMMARY] ?? '')) {
       if (!offsets.has(range.partition)) offsets.set(range.partition, range.end);
     }

@@ -12,7 +12,14 @@ import {
   type SortExpression,
 } from '../column-list.ts';
 
-export const SYSTEM_COLUMNS = ['partition', 'offset', 'timestamp', 'key', 'headers'] as const;
+export const SYSTEM_COLUMNS = [
+  'topic',
+  'partition',
+  'offset',
+  'timestamp',
+  'key',
+  'headers',
+] as const;
 export type SystemColumn = (typeof SYSTEM_COLUMNS)[number];
 
 const partitionBy: Setting<readonly PartitionExpression[]> = {
@@ -37,9 +44,9 @@ const sortBy: Setting<readonly SortExpression[]> = {
 
 const systemColumns: Setting<readonly SystemColumn[]> = {
   type: 'list',
-  default: SYSTEM_COLUMNS,
+  default: SYSTEM_COLUMNS.filter((column) => column !== 'topic'),
   valid: SYSTEM_COLUMNS.join(', '),
-  doc: 'Which _kafka_* columns follow the value’s. All by default: they tell where a row came from and cost little once compressed. Read when the table is created.',
+  doc: 'Which _kafka_* columns follow the value’s. All but topic by default: they tell where a row came from and cost little once compressed. A table that topics share has _kafka_topic always. What is added later is null in older rows; what is taken out stays as a column.',
   parse(value) {
     const words = value
       .replaceAll(/[[\]]/g, '')

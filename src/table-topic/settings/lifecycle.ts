@@ -64,6 +64,18 @@ export const configs = {
     default: 'suspend',
     doc: 'What to do when the table was filled by a deleted topic of the same name: suspend until told, append the new topic’s records, or replace the table (the old one is dropped from the catalog, its files stay).',
   }),
+  'table.topic.moved': oneOf(['rename', 'continue', 'restart'], {
+    default: 'rename',
+    doc: 'What to do when table.topic.namespace or .name names another table than before: rename the table in the catalog, its rows and history with it; leave it and continue in a new table with what comes after; or leave it and restart, filling the new table by table.topic.backfill.',
+  }),
+  'table.topic.dropped': oneOf(['suspend', 'restart'], {
+    default: 'suspend',
+    doc: 'What to do when somebody dropped or replaced the table: suspend until told (floe tables resume), or restart: make a new one and fill it by table.topic.backfill. A table that took its place is taken over only with table.topic.adopt.',
+  }),
+  'table.topic.deleted': oneOf(['keep', 'drop', 'purge'], {
+    default: 'keep',
+    doc: 'What becomes of the table, and of its dead letters, when the topic is deleted: keep them, drop them from the catalog and leave the files, or purge the files too. A table that other topics share is kept. Rows that were not committed yet are lost with the topic.',
+  }),
   'table.topic.backfill': backfill,
   'table.topic.commit.interval.ms': long({
     default: 10_000,
