@@ -60,6 +60,12 @@ function someFaces(): Faces {
   return faces;
 }
 
+/** Aliases of subjects. */
+const aliases = new Map([
+  ['orders-key', 'payments-value'],
+  ['nick', 'orders-value'],
+]);
+
 async function secured(
   given: Readonly<Record<string, string>>,
 ): Promise<{ security: Security; auth: HttpAuth; faces: Faces; past: CatalogTokens }> {
@@ -81,7 +87,7 @@ async function secured(
   const past = new CatalogTokens({ ...issuer, clock: new ManualClock(1_000) });
   const auth = new HttpAuth({ ...parts, security, tokens });
   const faces = someFaces();
-  protectFaces(auth, faces, tables);
+  protectFaces(auth, faces, { tables, subjectOf: async (name) => aliases.get(name) ?? name });
   return { security, auth, faces, past };
 }
 
@@ -224,6 +230,11 @@ const ROUTES: readonly [keyof Faces, string, number][] = [
   ['registry', 'PUT /config/orders-value', 403],
   ['registry', 'GET /subjects/payments-value/versions', 403],
   ['registry', 'GET /subjects/some.record.Name/versions', 403],
+  ['registry', 'GET /subjects/%3A.%3Aorders-value/versions', 200],
+  ['registry', 'GET /subjects/%3A.other%3Aorders-value/versions', 403],
+  // An alias of a subject that may not be read, and one of a subject that may.
+  ['registry', 'GET /subjects/orders-key/versions', 403],
+  ['registry', 'GET /subjects/nick/versions', 200],
   ['registry', 'GET /subjects', 403],
   ['registry', 'GET /schemas', 403],
   ['registry', 'GET /schemas/ids/1', 200],

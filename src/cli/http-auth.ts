@@ -19,7 +19,13 @@ import {
 } from '../broker/auth/index.ts';
 import type { CatalogTokens, TokenAuthority } from '../catalog/index.ts';
 import type { TableTopics } from '../table-topic/index.ts';
-import { catalogRule, type HttpRule, operatorRule, registryRule } from './http-rules.ts';
+import {
+  catalogRule,
+  type HttpRule,
+  namedSubject,
+  operatorRule,
+  registryRule,
+} from './http-rules.ts';
 
 export interface HttpAuthOptions {
   readonly security: Security;
@@ -32,7 +38,7 @@ export interface HttpAuthOptions {
 
 export interface ProtectedFace {
   /** What a request asks for. */
-  rule(request: FastifyRequest): HttpRule;
+  rule(request: FastifyRequest): HttpRule | Promise<HttpRule>;
   /** The body of a refusal in the face's own form. */
   refusal(status: RefusalStatus, message: string): object;
   /** Status for a token whose time is up; 401 unless the face has one of its own. */
@@ -77,7 +83,7 @@ export class HttpAuth {
   /** Lets through `app` only what may pass. Before its routes are ready. */
   protect(app: FastifyInstance, face: ProtectedFace): void {
     app.addHook('onRequest', async (request, reply) => {
-      const rule = face.rule(request);
+      const rule = await face.rule(request);
       if (rule === 'open') return;
       const access = await this.#authenticate(request, reply, face);
       if (access === undefined || reply.sent) return reply;
@@ -206,10 +212,22 @@ const CATALOG_TYPES: Readonly<Record<RefusalStatus, string>> = {
   419: 'AuthenticationTimeoutException',
 };
 
+/** What faces know about the names in their paths. */
+export interface FaceNames {
+  readonly tables: TableTopics;
+  /** The subject that an alias stands for, or the subject itself. */
+  subjectOf(name: string): Promise<string>;
+}
+
 /** Protects all faces, each with refusals in its own form. */
-export function protectFaces(auth: HttpAuth, faces: Faces, tables: TableTopics): void {
+export function protectFaces(auth: HttpAuth, faces: Faces, { tables, subjectOf }: FaceNames): void {
   auth.protect(faces.registry, {
-    rule: registryRule,
+    rule: async (request) => {
+      const named = namedSubject(request);
+      if (named === undefined) return registryRule(request);
+      // Whoever may use an alias must be allowed what it stands for.
+      return registryRule(request, named.aliased ? await subjectOf(named.subject) : named.subject);
+    },
     refusal: (status, message) => ({ error_code: status === 403 ? 40301 : 40101, message }),
   });
   auth.protect(faces.catalog, {

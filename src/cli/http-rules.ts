@@ -3,6 +3,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Operation, ResourceType } from '../broker/auth/index.ts';
 import type { TableIdentifier } from '../catalog/index.ts';
+import { normalSubject } from '../schema-registry/index.ts';
 
 export type Ask = readonly [operation: Operation, type: ResourceType, name?: string];
 
@@ -18,14 +19,24 @@ type Routed = Pick<FastifyRequest, 'method' | 'params'> & {
 
 const reads = ({ method }: Routed) => method === 'GET' || method === 'HEAD';
 
-/** The registry: `<topic>-key` and `<topic>-value` are the topic's; schemas by id are for every user, who can't list them. */
-export function registryRule(request: Routed): HttpRule {
-  const url = request.routeOptions.url ?? '';
+/** The subject that a request of the registry names, in its normal form; whether an alias may stand for it. */
+export function namedSubject(request: Routed): { subject: string; aliased: boolean } | undefined {
   const { subject } = request.params as { readonly subject?: string };
+  if (subject === undefined) return undefined;
+  const aliased = !/^\/(config|mode)/.test(request.routeOptions.url ?? '');
+  return { subject: normalSubject(subject), aliased };
+}
+
+/**
+ * The registry: `<topic>-key` and `<topic>-value` of the default context are the topic's; schemas by id are for every
+ * user, who can't list them. `subject` is what the request is about, its alias resolved.
+ */
+export function registryRule(request: Routed, subject?: string): HttpRule {
+  const url = request.routeOptions.url ?? '';
   if (subject !== undefined) {
     const lookUp = reads(request) || /^\/compatibility|^\/subjects\/:subject$/.test(url);
     const removes = request.method === 'DELETE';
-    const topic = /^(.+)-(?:key|value)$/.exec(subject)?.[1];
+    const topic = /^(?!:\.)(.+)-(?:key|value)$/.exec(subject)?.[1];
     if (topic === undefined) return lookUp && !removes ? SEE_ALL : CHANGE_ALL;
     if (lookUp && !removes) return [['describe', 'topic', topic]];
     return [['write', 'topic', topic]];

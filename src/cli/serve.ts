@@ -169,7 +169,9 @@ async function start(node: Node): Promise<Floe> {
     sql: () => startSql(node, { catalog, warehouse, tables, auth, quotas: broker.services.quotas }),
     attach: () => ({ catalog: addresses.catalog, s3Endpoint: settings['s3.endpoint'] }),
   });
-  protectFaces(auth, { registry: registryApp, catalog: catalogApp, operator }, tables);
+  const subjectOf = (name: string) => registry.settings.target(name);
+  const faceNames = { tables, subjectOf };
+  protectFaces(auth, { registry: registryApp, catalog: catalogApp, operator }, faceNames);
   const { tls } = security.listeners.get(HTTP_LISTENER)!;
   const faces = [
     ['registry', registryApp],
@@ -349,9 +351,9 @@ async function startSql(node: Node, parts: SqlParts): Promise<FastifyInstance> {
     warehouse,
     dataDir: options.dataDir,
     tableOfTopic: (topic) => tables.tableOf(topic),
+    tail: { read: (identifier, metadata) => tables.tail(identifier, metadata) },
   });
   const app = fastify();
-    tail: { read: (identifier, metadata) => tables.tail(identifier, metadata) },
   const mayRead = (request: IncomingMessage, table: TableIdentifier) =>
     auth.mayRead(request, tables.topicOf(table));
   const quotaOf = (request: IncomingMessage) => {

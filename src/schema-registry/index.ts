@@ -4,3 +4,4 @@ export { SchemaRegistry } from './registry.ts';
 export type { SchemaSource } from './schema-source.ts';
 export { registrySettings } from './settings.ts';
 export { registrySource } from './source.ts';
+export { normalSubject } from './subjects.ts';

@@ -27,6 +27,11 @@ export function subjectName({ context, subject }: QualifiedSubject): string {
   return context === DEFAULT_CONTEXT ? subject : `:${context}:${subject}`;
 }
 
+/** What clients write → the normal form. */
+export function normalSubject(text: string): string {
+  return subjectName(parseSubject(text));
+}
+
 export function contextOf(subject: string): string {
   return parseSubject(subject).context;
 }

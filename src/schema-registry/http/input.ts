@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { parseMetadata, parseRuleSet } from '../contract.ts';
 import { errors } from '../errors.ts';
 import type { RegisterInput, VersionChoice } from '../registry.ts';
-import { parseSubject, subjectName } from '../subjects.ts';
+import { normalSubject } from '../subjects.ts';
 
 const reference = z.object({ name: z.string(), subject: z.string(), version: z.number().int() });
 
@@ -45,12 +45,12 @@ export function pathPart(request: FastifyRequest, name: string): string {
 
 /** The `subject` of the path in its normal form; '' for the default context by itself. */
 export function pathSubject(request: FastifyRequest): string {
-  return subjectName(parseSubject(pathPart(request, 'subject')));
+  return normalSubject(pathPart(request, 'subject'));
 }
 
 /** The `subject` of the query string, which says in which context an id is. */
 export function querySubject(request: FastifyRequest): string {
-  return subjectName(parseSubject(queryText(request, 'subject') ?? ''));
+  return normalSubject(queryText(request, 'subject') ?? '');
 }
 
 /** The `version` of the path: a number from 1, `latest`, or −1 for the same. @throws FloeError 42202. */
