@@ -3,6 +3,7 @@
 // before it is sent, and they are letters no more once the table has it. The watermark stays where it is.
 // Not for: what lies in <table>_dlq or the topic of dead letters, which stays as a history.
 
+import { assert } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
 import { errorFromShape, FloeError, isFloeError } from '../../base/error.ts';
 import type { IdSource } from '../../base/prng.ts';
@@ -189,6 +190,13 @@ async function convert(
   for (let round = 0; round < MAX_NEEDS; round += 1) {
     const table = binding.jobTable();
     if (table === undefined) throw new FloeError('unavailable', 'there is no table yet');
+    if (resolveTopicConfigs(topic.config)['table.topic.upsert.enable']) {
+      // K1: an old change has lost its place among those of its key.
+      throw new FloeError(
+        'unsupported',
+        `dead letters of "${topic.name}" are changes of an upsert table, whose order is over: produce the records again`,
+      );
+    }
     const prefix = `${table.dataFolder}/${jobId}`;
     const { namespace, name } = binding.identifier;
     const intent = { topicId: topic.topicId, createdMs: clock.now(), namespace, table: name };
@@ -212,6 +220,7 @@ async function convert(
       if (result.kind === 'staged') return result;
       if (result.kind === 'failed') throw errorFromShape(result.error);
       if (result.kind === 'halted') throw trouble(result.error);
+      assert(result.kind === 'needs', 'a job that writes is staged, or needs something');
       final = !(await binding.satisfy(result));
     } finally {
       jobsUnderWay.delete(prefix);
