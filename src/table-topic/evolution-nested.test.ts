@@ -1,5 +1,6 @@
 // Evolution end to end where it is deep, or interleaved: on real tables, their files read by another reader.
 import avsc from 'avsc';
+import protobuf from 'protobufjs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Bench, framed } from './testing/bench.ts';
 import { liveFiles, readRows } from './testing/parquet-rows.ts';
@@ -137,6 +138,52 @@ test('keys by schema evolve inside _kafka_key by the same rules', async () => {
     [null, 'four'],
     [null, null],
   ]);
+});
+
+test('Protobuf: the newest version renames by number, at any depth; older ones land under the new names', async () => {
+  async function version(text: string) {
+    const id = await bench.schemas.register('t-value', `syntax = "proto3"; ${text}`, 'PROTOBUF');
+    const type = protobuf
+      .parse(`syntax = "proto3"; ${text}`, { keepCase: true })
+      .root.lookupType('M');
+    // One byte of message indexes: the first message.
+    return (value: object) =>
+      framed(id, Buffer.concat([Buffer.from([0]), type.encode(value).finish()]));
+  }
+  const v1 = await version('message M { int32 a = 1; S s = 2; } message S { string x = 5; }');
+  const topic = await bench.topic('t', CONFIG);
+  bench.produce(topic, [{ value: v1({ a: 1, s: { x: 'one' } }) }]);
+  await bench.tables.commit('t');
+  const v2 = await version(
+    'message M { int64 b = 1; S t = 2; } message S { string y = 5; bool z = 6; }',
+  );
+  bench.produce(topic, [
+    { value: v1({ a: 2, s: { x: 'two' } }) },
+    { value: v2({ b: 3, t: { y: 'three', z: true } }) },
+    { value: v1({ a: 4, s: { x: 'four' } }) },
+  ]);
+  await bench.tables.commit('t');
+  const fields = (await bench.load('t')).schemas.at(-1)!.fields.slice(0, 2);
+  expect(fields).toMatchObject([
+    { id: 1, name: 'b', type: 'long' },
+    { id: 2, name: 't', type: { fields: [{ name: 'y' }, { name: 'z' }] } },
+  ]);
+  expect((await rows()).map((row) => [Number(row['b'] ?? row['a']), row['t'] ?? row['s']])).toEqual(
+    [
+      [1, { x: 'one' }],
+      [2, { y: 'two', z: null }],
+      [3, { y: 'three', z: true }],
+      [4, { y: 'four', z: null }],
+    ],
+  );
+  // The map in the table alone says where the fields go: a restart finds nothing to change.
+  const before = (await bench.load('t'))['current-schema-id'];
+  await bench.tables.stop();
+  bench.start();
+  bench.produce(topic, [{ value: v1({ a: 5, s: { x: 'five' } }) }]);
+  await bench.tables.commit('t');
+  expect((await bench.load('t'))['current-schema-id']).toBe(before);
+  expect((await rows()).at(-1)).toMatchObject({ b: 5n, t: { y: 'five' } });
 });
 
 describe('an incompatible change deep inside, by policy', () => {
