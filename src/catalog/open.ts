@@ -7,9 +7,11 @@ import type { Metrics } from '../base/metrics.ts';
 import type { IdSource, Prng } from '../base/prng.ts';
 import type { Values } from '../base/settings.ts';
 import {
+  KeyDispenser,
   type ObjectStore,
   type objectSettings,
   openObjectStore,
+  VENDED,
 } from '../storage/objects/index.ts';
 import type { Catalog } from './catalog.ts';
 import type { EmbeddedCatalog } from './embedded.ts';
@@ -52,11 +54,14 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<OpenedCa
     const { warehouse } = embedded;
     return { catalog: embedded, warehouse, storeUri: store.uri, stop: async () => {} };
   }
-  const storeUri = storageOf(settings);
+  const lies = storageOf(settings);
+  const vended = settings['catalog.type'] === 'rest' && settings['catalog.vended.credentials'];
+  const storeUri = vended ? `${VENDED}${lies}` : lies;
   const warehouse = new Warehouse(await openObjectStore(storeUri, options));
   if (settings['catalog.type'] === 'glue') return openGlue(options, warehouse, storeUri);
-  const catalog = await openRest(options);
-  return { catalog, warehouse, storeUri, stop: async () => {} };
+  const keys = vended ? new KeyDispenser(lies) : undefined;
+  const catalog = await openRest(options, keys);
+  return { catalog, warehouse, storeUri, stop: async () => keys?.stop() };
 }
 
 /** Where the tables of an external catalog lie. */
@@ -69,7 +74,10 @@ function storageOf(settings: CatalogSettings): string {
   );
 }
 
-async function openRest(options: OpenCatalogOptions): Promise<RestCatalog> {
+async function openRest(
+  options: OpenCatalogOptions,
+  keys: KeyDispenser | undefined,
+): Promise<RestCatalog> {
   const { settings, clock, prng } = options;
   const uri = required(settings, 'catalog.uri');
   const fetch: Fetch = options.fetch ?? ((url, init) => globalThis.fetch(url, init));
@@ -87,6 +95,7 @@ async function openRest(options: OpenCatalogOptions): Promise<RestCatalog> {
     warehouse: settings['catalog.warehouse'],
     readAttempts: settings['catalog.read.attempts'],
     staleMs: settings['catalog.stale.believe.ms'],
+    ...(keys === undefined ? {} : { onCredentials: (given) => keys.use(given) }),
   });
 }
 

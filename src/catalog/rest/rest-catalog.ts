@@ -12,6 +12,7 @@ import {
   type Json,
   toTableMetadata,
 } from '../../formats/iceberg/index.ts';
+import type { StoreKeys } from '../../storage/objects/index.ts';
 import type {
   Catalog,
   CommitTableRequest,
@@ -23,7 +24,7 @@ import { Freshness } from '../freshness.ts';
 import { shownTable } from '../names.ts';
 import type { RestCall, RestHttp } from './http.ts';
 import { type RestSession, RestSessions } from './session.ts';
-import { type VendedCredential, vendedIn } from './vended.ts';
+import { vendedIn } from './vended.ts';
 
 export interface RestCatalogOptions {
   readonly http: RestHttp;
@@ -38,7 +39,7 @@ export interface RestCatalogOptions {
   /** An older answer than before is not believed for this long. */
   readonly staleMs: number;
   /** Ask for the files' keys, and hand them on as they come. */
-  readonly onCredentials?: (credentials: readonly VendedCredential[]) => void;
+  readonly onCredentials?: (credentials: readonly StoreKeys[]) => void;
 }
 
 /** Pages of one listing; a catalog that gives ever more is not followed. */

@@ -1,20 +1,11 @@
 // Keys that a catalog hands out with a table, for the files below a prefix.
 // Source: Iceberg REST OpenAPI, LoadTableResult (`storage-credentials`, and keys in `config` of older catalogs).
-import { asList, asObject, asText, asTextMap, type Json } from '../../formats/iceberg/index.ts';
 
-export interface VendedCredential {
-  /** Absolute URI prefix of the files. */
-  readonly prefix: string;
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
-  readonly sessionToken: string;
-  /** Empty where the catalog doesn't say. */
-  readonly endpoint: string;
-  readonly region: string;
-}
+import { asList, asObject, asText, asTextMap, type Json } from '../../formats/iceberg/index.ts';
+import type { StoreKeys } from '../../storage/objects/index.ts';
 
 /** The keys in an answer about a table that lies at `location`; none when there are none. */
-export function vendedIn(location: string, answer: Json): VendedCredential[] {
+export function vendedIn(location: string, answer: Json): StoreKeys[] {
   const config = asTextMap(answer['config'] ?? {}, 'config');
   const given = asList(answer['storage-credentials'] ?? [], 'storage-credentials').map((one) => {
     const raw = asObject(one, 'a storage credential');
@@ -28,7 +19,7 @@ export function vendedIn(location: string, answer: Json): VendedCredential[] {
 function credential(
   prefix: string,
   config: Readonly<Record<string, string>>,
-): VendedCredential | undefined {
+): StoreKeys | undefined {
   const accessKeyId = config['s3.access-key-id'];
   const secretAccessKey = config['s3.secret-access-key'];
   if (accessKeyId === undefined || secretAccessKey === undefined) return undefined;

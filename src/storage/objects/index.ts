@@ -7,3 +7,4 @@ export type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from './object-s
 export { type OpenOptions, openObjectStore } from './open.ts';
 export { probeConditionalWrites } from './probe.ts';
 export { objectSettings } from './settings.ts';
+export { KeyDispenser, type StoreKeys, VENDED } from './vended.ts';

@@ -11,6 +11,7 @@ import { LocalObjectStore } from './local.ts';
 import { MemoryObjectStore } from './memory.ts';
 import type { ObjectStore } from './object-store.ts';
 import type { S3Settings } from './s3-context.ts';
+import { VENDED, VendedObjectStore } from './vended.ts';
 
 export interface OpenOptions {
   readonly clock: Clock;
@@ -21,7 +22,8 @@ export interface OpenOptions {
 }
 
 /**
- * `file:///dir`, `s3://bucket` or `s3://bucket/prefix`, `memory://name`.
+ * `file:///dir`, `s3://bucket` or `s3://bucket/prefix`, `memory://name`; `vended+s3://…` for a store whose keys are
+ * handed out (vended.ts).
  * @throws FloeError `invalid` for any other URI.
  */
 export async function openObjectStore(uri: string, options: OpenOptions): Promise<ObjectStore> {
@@ -31,6 +33,7 @@ export async function openObjectStore(uri: string, options: OpenOptions): Promis
 
 async function openBare(uri: string, options: OpenOptions): Promise<ObjectStore> {
   const { clock, ids, settings } = options;
+  if (uri.startsWith(VENDED)) return openVended(uri.slice(VENDED.length), options);
   const url = URL.canParse(uri) ? new URL(uri) : undefined;
   switch (url?.protocol) {
     case 'file:':
@@ -39,11 +42,11 @@ async function openBare(uri: string, options: OpenOptions): Promise<ObjectStore>
     case 'memory:':
       return new MemoryObjectStore(clock, url.host || 'floe');
     case 's3:': {
-      const prefix = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '');
-      if (url.host === '') break;
+      const location = s3Location(uri);
+      if (location === undefined) break;
       // The SDK takes a while to load: only who needs it waits for it.
       const { S3ObjectStore } = await import('./s3.ts');
-      return new S3ObjectStore({ bucket: url.host, prefix }, settings, clock);
+      return new S3ObjectStore(location, settings, clock);
     }
     default:
   }
@@ -51,4 +54,38 @@ async function openBare(uri: string, options: OpenOptions): Promise<ObjectStore>
     'invalid',
     `storage "${uri}" is not a URI of a store: use file:///absolute/folder, s3://bucket/prefix or memory://name`,
   );
+}
+
+async function openVended(uri: string, options: OpenOptions): Promise<ObjectStore> {
+  const { clock, settings } = options;
+  const location = s3Location(uri);
+  if (location === undefined)
+    throw new FloeError('invalid', `keys are handed out for s3://bucket/prefix, not for "${uri}"`);
+  const { S3ObjectStore } = await import('./s3.ts');
+  return new VendedObjectStore({
+    uri: uri.replace(/\/+$/, ''),
+    clock,
+    open: (keys) =>
+      new S3ObjectStore(
+        location,
+        {
+          ...settings,
+          's3.access.key.id': keys.accessKeyId,
+          's3.secret.access.key': keys.secretAccessKey,
+          's3.session.token': keys.sessionToken,
+          's3.endpoint': keys.endpoint || settings['s3.endpoint'],
+          's3.region': keys.region || settings['s3.region'],
+        },
+        clock,
+      ),
+  });
+}
+
+function s3Location(uri: string) {
+  const url = URL.canParse(uri) ? new URL(uri) : undefined;
+  if (url?.protocol !== 's3:' || url.host === '') return undefined;
+  return {
+    bucket: url.host,
+    prefix: decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, ''),
+  };
 }
