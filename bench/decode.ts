@@ -9,6 +9,7 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import * as arrow from 'apache-arrow';
 import avsc from 'avsc';
 import * as wasm from 'parquet-wasm/node';
+import protobuf from 'protobufjs';
 import { FLIGHT_SCHEMA } from '../src/cli/flights.ts';
 import type { ListColumn } from '../src/formats/arrow/nested-columns.ts';
 import type { ProposedField } from '../src/formats/arrow/proposed-schema.ts';
@@ -20,7 +21,13 @@ import { parseAvroSchema } from '../src/formats/avro/schema.ts';
 import { avroToProposed } from '../src/formats/avro/to-iceberg.ts';
 import { compileJsonDecoder } from '../src/formats/json/decoder.ts';
 import { JsonInference } from '../src/formats/json/infer.ts';
+import { compileJsonSchemaDecoder } from '../src/formats/json-schema/decoder.ts';
+import { jsonSchemaShape } from '../src/formats/json-schema/shape.ts';
+import { shapeToProposed } from '../src/formats/json-schema/to-iceberg.ts';
 import { createChunkEncoder, ParquetWriter } from '../src/formats/parquet/writer.ts';
+import { compileProtobufDecoder } from '../src/formats/protobuf/decoder.ts';
+import { parseProtobuf } from '../src/formats/protobuf/schema.ts';
+import { protobufToProposed } from '../src/formats/protobuf/to-iceberg.ts';
 
 const ROUNDS = 7;
 const ROWS = 300_000;
@@ -29,8 +36,9 @@ const GROUP_ROWS = 150_000;
 
 const filters = process.argv.slice(2);
 
-function measure(name: string, rows: number, work: () => void): void {
-  if (filters.length > 0 && !filters.some((filter) => name.includes(filter))) return;
+/** The median, rows per CPU second. */
+function measure(name: string, rows: number, work: () => void): number {
+  if (filters.length > 0 && !filters.some((filter) => name.includes(filter))) return 0;
   work();
   work();
   const rates = Array.from({ length: ROUNDS }, () => {
@@ -43,6 +51,7 @@ function measure(name: string, rows: number, work: () => void): void {
     .map((rate) => `${Math.round(rate / 1000)}k`.padStart(7))
     .join(' / ');
   process.stdout.write(`${name.padEnd(44)} ${text}  rows per CPU second\n`);
+  return rates[ROUNDS >> 1]!;
 }
 
 /** Values of records, one after the other as in a batch. */
@@ -125,6 +134,33 @@ function avroCase(schema: object, values: Iterable<unknown>): Case {
   };
 }
 
+function protobufCase(text: string, name: string, values: Iterable<object>): Case {
+  const type = protobuf.parse(text, { keepCase: true }).root.lookupType(name);
+  const encoded: Uint8Array[] = [];
+  for (const value of values) encoded.push(Uint8Array.from(type.encode(value).finish()));
+  const schema = parseProtobuf(text);
+  const source = { message: schema.find(name)!, find: schema.find };
+  const { fields } = protobufToProposed(source.message, { nanos: false });
+  const committed = commitForTest({ type: 'struct', fields: [...fields, ...SYSTEM_FIELDS] });
+  return {
+    committed,
+    compile: (columns) => compileProtobufDecoder(source, columns, committed.bindings),
+    input: records(encoded),
+  };
+}
+
+function jsonSchemaCase(schema: object, values: Iterable<Uint8Array>): Case {
+  const shape = jsonSchemaShape(JSON.stringify(schema), [], { time: 'string' });
+  if (shape.kind !== 'struct') throw new Error('an object is wanted');
+  const { fields } = shapeToProposed(shape);
+  const committed = commitForTest({ type: 'struct', fields: [...fields, ...SYSTEM_FIELDS] });
+  return {
+    committed,
+    compile: (columns) => compileJsonSchemaDecoder({ shape }, columns, committed.bindings),
+    input: records(values),
+  };
+}
+
 function jsonCase(values: Iterable<Uint8Array>): Case {
   const input = records(values);
   const inference = new JsonInference();
@@ -168,11 +204,11 @@ function run(name: string, make: () => Case): void {
     }
   };
   measure(`${name}`, ends.length, work(false));
-  measure(`${name} + Parquet`, ends.length, work(true));
+  const rate = measure(`${name} + Parquet`, ends.length, work(true));
   if (size > 0) {
     const ratio = (size / ends.length).toFixed(1);
     process.stdout.write(
-      `  ${(bytes.length / ends.length).toFixed(0)} B a record, ${ratio} B a row\n`,
+      `  ${(bytes.length / ends.length).toFixed(0)} B a record, ${ratio} B a row, ${((rate * bytes.length) / ends.length / 1e6).toFixed(0)} MB of records per CPU second\n`,
     );
   }
 }
@@ -198,6 +234,25 @@ const rows = await flights();
 const names = FLIGHT.fields.map((field) => field.name);
 const flightOf = (row: unknown[]) => Object.fromEntries(names.map((name, i) => [name, row[i]]));
 run('flights, Avro', () => avroCase(FLIGHT, rows.map(flightOf)));
+const FLIGHT_PROTO = `syntax = "proto3"; import "google/protobuf/timestamp.proto";
+  message Flight { int64 date = 1; sint32 delay = 2; int32 distance = 3; string origin = 4; string destination = 5; }`;
+run('flights, Protobuf', () => protobufCase(FLIGHT_PROTO, 'Flight', rows.map(flightOf)));
+const FLIGHT_JSON_SCHEMA = {
+  type: 'object',
+  properties: {
+    date: { type: 'integer' },
+    delay: { type: 'integer' },
+    distance: { type: 'integer' },
+    origin: { type: 'string' },
+    destination: { type: 'string' },
+  },
+};
+run('flights, JSON Schema', () =>
+  jsonSchemaCase(
+    FLIGHT_JSON_SCHEMA,
+    rows.map((row) => Buffer.from(JSON.stringify(flightOf(row)))),
+  ),
+);
 run('flights, JSON', () =>
   jsonCase(
     rows.map((row) => {
