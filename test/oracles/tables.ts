@@ -1,7 +1,7 @@
 // Strangers read our tables: records go in through an ordinary Kafka client, rows come out through pyiceberg, DuckDB's
 // iceberg extension and chdb, and a checker reads every byte. Avro and JSON, partitioned and not, local folder and S3.
 // The checkers come from a folder of oracles (ORACLES=…); without it there is nobody to ask.
-//   npm run oracles [-- --storage local,s3] [--rows 3000]
+//   npm run oracles [-- --storage local,s3] [--rows 3000] [--only WORD]
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,6 +20,8 @@ const { values: args } = parseArgs({
   options: {
     storage: { type: 'string', default: 'local,s3' },
     rows: { type: 'string', default: '3000' },
+    /** Cases whose topic contains it. */
+    only: { type: 'string', default: '' },
   },
 });
 if (!existsSync(join(oracles, 'read.py'))) {
@@ -33,6 +35,12 @@ interface Case {
   readonly topic: string;
   readonly converter: 'by_schema_id' | 'json' | 'string' | 'raw';
   readonly partitionBy?: string;
+  /** More configs of the topic. */
+  readonly configs?: Readonly<Record<string, string>>;
+  /** Configs that are set once half of the records are in. */
+  readonly later?: Readonly<Record<string, string>>;
+  /** Name of the table, when it isn't the topic's. */
+  readonly table?: string;
   readonly values: () => Promise<Input[]>;
 }
 
@@ -98,29 +106,95 @@ function cases(node: ChildNode, rows: number): Case[] {
       key: null,
       row: { _kafka_value: `line ${i}` },
     }));
+  return (
+    [
+      { topic: 'avro_plain', converter: 'by_schema_id', values: avro('avro_plain') },
+      {
+        topic: 'avro_days',
+        converter: 'by_schema_id',
+        partitionBy: '[day(date), bucket(origin, 4)]',
+        values: avro('avro_days'),
+      },
+      {
+        topic: 'avro_kafka_hours',
+        converter: 'by_schema_id',
+        partitionBy: '[hour(_kafka_timestamp)]',
+        values: avro('avro_kafka_hours'),
+      },
+      { topic: 'json_plain', converter: 'json', values: json },
+      {
+        topic: 'json_origin',
+        converter: 'json',
+        partitionBy: '[origin, truncate(destination, 1)]',
+        values: json,
+      },
+      { topic: 'json_odd', converter: 'json', values: async () => oddJson(Math.min(rows, 2_000)) },
+      { topic: 'text', converter: 'string', values: text },
+      ...layoutCases(avro, rows),
+    ] satisfies Case[]
+  ).filter(({ topic }) => topic.includes(args.only));
+}
+
+/** How files lie: orders, filters, specs that change while records come, both format versions, odd names. */
+function layoutCases(avro: (topic: string) => () => Promise<Input[]>, rows: number): Case[] {
+  const property = (name: string) => `table.topic.properties.write.${name}`;
+  const bloom = (column: string) => property(`parquet.bloom-filter-enabled.column.${column}`);
+  const odd = async () => oddJson(Math.min(rows, 2_000));
+  const layout = {
+    'table.topic.sort.by': '[origin, date desc nulls last]',
+    [property('parquet.compression-codec')]: 'gzip',
+    [property('parquet.row-group-size-bytes')]: '65536',
+    [property('metadata.metrics.default')]: 'full',
+    [bloom('origin')]: 'true',
+    [bloom('distance')]: 'true',
+  };
+  const later = {
+    'table.topic.partition.by': '[bucket(origin, 4), month(date)]',
+    'table.topic.sort.by': '[truncate(destination, 1) desc, distance]',
+    [property('parquet.compression-codec')]: 'snappy',
+  };
+  const nested = {
+    'table.topic.sort.by': '[nested.a desc]',
+    'table.topic.partition.by': '[truncate(nested.b.c, 2), flag]',
+    [bloom('nested.b.c')]: 'true',
+    [bloom('id')]: 'true',
+    [property('parquet.compression-codec')]: 'lz4',
+  };
   return [
-    { topic: 'avro_plain', converter: 'by_schema_id', values: avro('avro_plain') },
     {
-      topic: 'avro_days',
+      topic: 'layout_avro',
       converter: 'by_schema_id',
-      partitionBy: '[day(date), bucket(origin, 4)]',
-      values: avro('avro_days'),
+      configs: layout,
+      later,
+      values: avro('layout_avro'),
     },
     {
-      topic: 'avro_kafka_hours',
+      topic: 'layout_avro_v3',
       converter: 'by_schema_id',
-      partitionBy: '[hour(_kafka_timestamp)]',
-      values: avro('avro_kafka_hours'),
+      configs: { ...layout, 'table.topic.format.version': '3' },
+      later,
+      values: avro('layout_avro_v3'),
     },
-    { topic: 'json_plain', converter: 'json', values: json },
     {
-      topic: 'json_origin',
+      topic: 'layout_upgraded',
+      converter: 'by_schema_id',
+      later: { 'table.topic.format.version': '3', 'table.topic.partition.by': '[year(date)]' },
+      values: avro('layout_upgraded'),
+    },
+    {
+      topic: 'layout_nested',
       converter: 'json',
-      partitionBy: '[origin, truncate(destination, 1)]',
-      values: json,
+      configs: nested,
+      later: { 'table.topic.partition.by': '[void(flag), bucket(nested.a, 3)]' },
+      values: odd,
     },
-    { topic: 'json_odd', converter: 'json', values: async () => oddJson(Math.min(rows, 2_000)) },
-    { topic: 'text', converter: 'string', values: text },
+    {
+      topic: 'layout-names',
+      converter: 'json',
+      configs: { 'table.topic.name': 'таблица_表' },
+      table: 'таблица_表',
+      values: odd,
+    },
   ];
 }
 
@@ -144,6 +218,7 @@ async function produce(node: ChildNode, test: Case): Promise<Record<string, unkn
     'table.topic.convert.value.type': test.converter,
     'table.topic.commit.interval.ms': '500',
     ...(test.partitionBy === undefined ? {} : { 'table.topic.partition.by': test.partitionBy }),
+    ...test.configs,
   };
   const inputs = await test.values();
   const admin = kafka.admin();
@@ -152,7 +227,6 @@ async function produce(node: ChildNode, test: Case): Promise<Record<string, unkn
   await admin.createTopics({
     topics: [{ topic: test.topic, numPartitions: PARTITIONS, configEntries }],
   });
-  await admin.disconnect();
   const producer = kafka.producer();
   await producer.connect();
   const expected: Record<string, unknown>[] = [];
@@ -184,8 +258,23 @@ async function produce(node: ChildNode, test: Case): Promise<Record<string, unkn
       };
     });
     await producer.send({ topic: test.topic, messages, acks: -1 });
+    if (test.later !== undefined && at <= inputs.length / 2 && at + 500 > inputs.length / 2) {
+      // Some of what was sent is staged, some committed, some neither.
+      const entries = Object.entries({ ...configs, ...test.later });
+      await admin.alterConfigs({
+        validateOnly: false,
+        resources: [
+          {
+            type: kafkajs.ConfigResourceTypes.TOPIC,
+            name: test.topic,
+            configEntries: entries.map(([name, value]) => ({ name, value })),
+          },
+        ],
+      });
+    }
   }
   await producer.disconnect();
+  await admin.disconnect();
   return expected;
 }
 
@@ -211,7 +300,11 @@ async function check(
       await awaitRows({ server: node.addresses.http, topic: test.topic, rows: expected.length });
       const file = join(folder, `${test.topic}.jsonl`);
       writeFileSync(file, expected.map((row) => `${JSON.stringify(row)}\n`).join(''));
-      const table = ['--catalog', `http://${node.addresses.catalog}`, `kafka.${test.topic}`];
+      const table = [
+        '--catalog',
+        `http://${node.addresses.catalog}`,
+        `kafka.${test.table ?? test.topic}`,
+      ];
       note(
         ask(env, 'fsck.py', [...table, '--no-orphans', '--no-equality-deletes']),
         `${storage} ${test.topic}: fsck`,
