@@ -14,6 +14,7 @@ import { errors } from './errors.ts';
 import type { Dependency } from './format.ts';
 import { type AnyFormat, formatOf, SCHEMA_TYPES } from './formats.ts';
 import { wellKnownSource } from './protobuf/well-known.ts';
+import { Recent } from './recent.ts';
 import type { SchemaReference } from './schema-source.ts';
 import type { RegistrySettings } from './settings.ts';
 import { subjectWithin } from './subjects.ts';
@@ -37,6 +38,14 @@ export interface PreparedSchema {
   readonly parsed: unknown;
 }
 
+interface PrepareForm {
+  readonly normalize: boolean;
+  /** Where references without a context lead. */
+  readonly context: string;
+}
+
+/** Longer texts are parsed each time: what is kept is bounded by number. */
+const MAX_KEPT_TEXT = 64 * 1024;
 /** Chains of references longer than this are refused: each link is a recursion. */
 const MAX_REFERENCE_DEPTH = 50;
 
@@ -51,19 +60,29 @@ interface Walk {
 export class SchemaContents {
   readonly #metadata: RegistryMetadata;
   readonly #settings: RegistrySettings;
-  /** Parsed schemas by context and id, least recently used first. */
-  readonly #parsed = new Map<string, unknown>();
+  /** Parsed schemas by context and id. */
+  readonly #parsed: Recent<unknown>;
+  /** What was made of texts that clients sent: producers look up the same ones all the time. */
+  readonly #prepared: Recent<PreparedSchema>;
 
   constructor(metadata: RegistryMetadata, settings: RegistrySettings) {
     this.#metadata = metadata;
     this.#settings = settings;
+    this.#parsed = new Recent(settings['schema.registry.parsed.cache.size']);
+    this.#prepared = new Recent(settings['schema.registry.parsed.cache.size']);
   }
 
   /** @throws FloeError 42201 with the reason, 42209 when the text is too large. */
-  async prepare(
-    input: SchemaInput,
-    { normalize, context }: { normalize: boolean; context: string },
-  ): Promise<PreparedSchema> {
+  async prepare(input: SchemaInput, form: PrepareForm): Promise<PreparedSchema> {
+    const key = keyOfInput(input, form);
+    const known = key === undefined ? undefined : this.#prepared.get(key);
+    if (known !== undefined) return known;
+    const prepared = await this.#prepare(input, form);
+    if (key !== undefined) this.#prepared.set(key, prepared, 1);
+    return prepared;
+  }
+
+  async #prepare(input: SchemaInput, { normalize, context }: PrepareForm): Promise<PreparedSchema> {
     const type = (input.schemaType ?? 'AVRO').toUpperCase();
     const format = formatOf(type);
     if (format === undefined)
@@ -90,13 +109,8 @@ export class SchemaContents {
   /** The parsed form of a stored schema, for its format. */
   async parsed(row: SchemaRow): Promise<unknown> {
     const key = keyOf(row);
-    const known = this.#parsed.get(key);
-    this.#parsed.delete(key);
-    const schema = known ?? (await this.#parse(row));
-    this.#parsed.set(key, schema);
-    const [oldest] = this.#parsed.keys();
-    if (this.#parsed.size > this.#settings['schema.registry.parsed.cache.size'])
-      this.#parsed.delete(oldest!);
+    const schema = this.#parsed.get(key) ?? (await this.#parse(row));
+    this.#parsed.set(key, schema, 1);
     return schema;
   }
 
@@ -120,6 +134,8 @@ export class SchemaContents {
   /** Drops what is kept about an id that was permanently deleted. */
   forget(id: ContextId): void {
     this.#parsed.delete(keyOf(id));
+    // Others may have referred to it.
+    this.#prepared.clear();
   }
 
   #assertSize(schema: string): void {
@@ -230,6 +246,15 @@ function withWellKnown(text: string, texts: Map<string, string>): ReadonlyMap<st
   };
   for (const source of [text, ...texts.values()]) add(source);
   return new Map([...added, ...texts]);
+}
+
+/** Undefined for what isn't kept: long texts, and references whose version isn't said. */
+function keyOfInput(input: SchemaInput, { normalize, context }: PrepareForm): string | undefined {
+  const { schema, schemaType = 'AVRO', references = [] } = input;
+  if (schema.length > MAX_KEPT_TEXT || references.some(({ version }) => version < 1))
+    return undefined;
+  const others = references.length === 0 ? '' : JSON.stringify(references);
+  return [schemaType, normalize, context, contractText(input), others, schema].join('\n');
 }
 
 const keyOf = ({ context, id }: ContextId) => `${id} ${context}`;

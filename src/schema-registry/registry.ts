@@ -1,7 +1,6 @@
 // The registry itself: register, look up, read, check, delete. HTTP (http/) and the direct interface (source.ts)
-// both go through it. State lives in the metadata store; a change is checked on what was loaded and lands by
-// compare-and-set on the subject's stamp, so several processes may serve one store. Subjects come in their normal
-// form (subjects.ts), aliases resolved.
+// both go through it. State lives in the metadata store, behind a cache; a change is checked on what was loaded and
+// lands by compare-and-set on the subject's stamp. Subjects come in their normal form (subjects.ts), aliases resolved.
 import { FloeError, isFloeError } from '../base/error.ts';
 import { Mutex } from '../base/queue.ts';
 import type {
@@ -12,6 +11,7 @@ import type {
   SubjectVersionRow,
   VersionFilter,
 } from '../metadata/registry.ts';
+import { CachedRegistry } from './cached-store.ts';
 import { type PreparedSchema, SchemaContents, type SchemaInput } from './content.ts';
 import { type Contract, mergedContract, parseContract, withVersion } from './contract.ts';
 import { errors } from './errors.ts';
@@ -62,7 +62,9 @@ export class SchemaRegistry {
   /** One change at a time in this process: they would only meet as conflicts in the store. */
   readonly #changes = new Mutex();
 
-  constructor(metadata: RegistryMetadata, limits: RegistrySettings) {
+  /** `store` is written by nobody else. */
+  constructor(store: RegistryMetadata, limits: RegistrySettings) {
+    const metadata = new CachedRegistry(store, limits['schema.registry.cache.bytes']);
     this.#metadata = metadata;
     this.#limits = limits;
     this.settings = new SubjectSettings(metadata);
@@ -288,7 +290,7 @@ export class SchemaRegistry {
     });
   }
 
-  /** Runs a change alone in this process, again when another process was first. */
+  /** Runs a change alone, again when the store says that what it was checked on has changed. */
   #change<T>(attempt: () => Promise<T>): Promise<T> {
     return this.#changes.run(async () => {
       for (let n = 1; ; n += 1) {

@@ -27,7 +27,12 @@ export const registrySettings = {
   'schema.registry.parsed.cache.size': int({
     default: 1_000,
     min: 1,
-    doc: 'Parsed schemas kept in memory for compatibility checks.',
+    doc: 'Parsed schemas kept in memory: of stored ones for compatibility checks, and of texts that clients sent, for look-ups.',
+  }),
+  'schema.registry.cache.bytes': int({
+    default: 16_777_216,
+    min: 0,
+    doc: 'Texts of schemas, and of the versions of subjects, kept in memory for look-ups; each up to this size.',
   }),
 } as const;
 
