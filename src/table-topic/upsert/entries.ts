@@ -103,13 +103,12 @@ const RADIX_ENTRIES = 200_000;
 
 /** The entries' numbers in the order of their hashes; equal hashes in the order they came. */
 export function orderByHash(entries: EntryColumns): Uint32Array {
-  const { count, hashes } = entries;
-  const order = count > RADIX_ENTRIES ? radixOrder(entries) : sortedOrder(entries);
+  const { count } = entries;
+  const { order, words } = count > RADIX_ENTRIES ? radixOrder(entries) : sortedOrder(entries);
   // Both sorts know the first word only: few entries share it without being the same key.
   for (let start = 0; start < count; ) {
     let end = start + 1;
-    const first = hashes[order[start]! * HASH_WORDS]!;
-    while (end < count && hashes[order[end]! * HASH_WORDS] === first) end += 1;
+    while (end < count && words[start] === words[end]) end += 1;
     if (end - start > 1) {
       order.subarray(start, end).sort((a, b) => compareHashes(entries, a, entries, b) || a - b);
     }
@@ -118,29 +117,43 @@ export function orderByHash(entries: EntryColumns): Uint32Array {
   return order;
 }
 
+interface WordOrder {
+  readonly order: Uint32Array;
+  /** First words, in that order. */
+  readonly words: Uint32Array;
+}
+
 /** First word and number in one double: exact up to 2^21 entries. */
-function sortedOrder({ count, hashes }: EntryColumns): Uint32Array {
+function sortedOrder({ count, hashes }: EntryColumns): WordOrder {
   assert(count <= 2 ** 21, 'word and number fit a double');
   const keys = new Float64Array(count);
   for (let n = 0; n < count; n += 1) keys[n] = (hashes[n * HASH_WORDS]! >>> 0) * 2 ** 21 + n;
   keys.sort();
   const order = new Uint32Array(count);
-  for (let n = 0; n < count; n += 1) order[n] = keys[n]! % 2 ** 21;
-  return order;
+  const words = new Uint32Array(count);
+  for (let n = 0; n < count; n += 1) {
+    words[n] = Math.floor(keys[n]! / 2 ** 21);
+    order[n] = keys[n]! - words[n]! * 2 ** 21;
+  }
+  return { order, words };
 }
 
 const DIGIT_BITS = 11;
 
-/** By the first word, least significant digit first. */
-function radixOrder({ count, hashes }: EntryColumns): Uint32Array {
-  let order = new Uint32Array(count);
-  let other = new Uint32Array(count);
-  for (let n = 0; n < count; n += 1) order[n] = n;
+/** By the first word, least significant digit first; words move along, so that every pass reads in sequence. */
+function radixOrder({ count, hashes }: EntryColumns): WordOrder {
+  let from = { order: new Uint32Array(count), words: new Uint32Array(count) };
+  let to = { order: new Uint32Array(count), words: new Uint32Array(count) };
+  for (let n = 0; n < count; n += 1) {
+    from.order[n] = n;
+    from.words[n] = hashes[n * HASH_WORDS]!;
+  }
   const starts = new Uint32Array(1 << DIGIT_BITS);
+  const mask = (1 << DIGIT_BITS) - 1;
   for (let shift = 0; shift < 32; shift += DIGIT_BITS) {
     starts.fill(0);
-    const mask = (1 << DIGIT_BITS) - 1;
-    for (let n = 0; n < count; n += 1) starts[(hashes[n * HASH_WORDS]! >>> shift) & mask]! += 1;
+    const { order, words } = from;
+    for (let n = 0; n < count; n += 1) starts[(words[n]! >>> shift) & mask]! += 1;
     let total = 0;
     for (let digit = 0; digit <= mask; digit += 1) {
       const here = starts[digit]!;
@@ -148,20 +161,45 @@ function radixOrder({ count, hashes }: EntryColumns): Uint32Array {
       total += here;
     }
     for (let n = 0; n < count; n += 1) {
-      const entry = order[n]!;
-      const digit = (hashes[entry * HASH_WORDS]! >>> shift) & mask;
-      other[starts[digit]!++] = entry;
+      const word = words[n]!;
+      const at = starts[(word >>> shift) & mask]!++;
+      to.words[at] = word;
+      to.order[at] = order[n]!;
     }
-    [order, other] = [other, order];
+    [from, to] = [to, from];
   }
-  return order;
+  return from;
 }
 
 /** A copy in the order of hashes. */
 export function sortedByHash(entries: EntryColumns): Entries {
-  const sorted = new Entries(Math.max(1, entries.count));
-  for (const n of orderByHash(entries)) sorted.copy(entries, n);
+  const order = orderByHash(entries);
+  const { count } = entries;
+  const sorted = new Entries(Math.max(1, count));
+  sorted.count = count;
+  // Column by column: each loop reads one array.
+  const { hashes } = entries;
+  for (let n = 0, to = 0; n < count; n += 1) {
+    const at = order[n]! * HASH_WORDS;
+    sorted.hashes[to++] = hashes[at]!;
+    sorted.hashes[to++] = hashes[at + 1]!;
+    sorted.hashes[to++] = hashes[at + 2]!;
+    sorted.hashes[to++] = hashes[at + 3]!;
+  }
+  gather(sorted.files, entries.files, order);
+  gather(sorted.positions, entries.positions, order);
+  gather(sorted.commits, entries.commits, order);
+  gather(sorted.partitions, entries.partitions, order);
+  gather(sorted.offsets, entries.offsets, order);
   return sorted;
+}
+
+function gather<T extends Int32Array | Uint32Array | Float64Array>(
+  into: T,
+  from: T,
+  order: Uint32Array,
+): void {
+  for (let n = 0; n < order.length; n += 1) into[n] = from[order[n]!]!;
 }
 
 /** Position after the last entry of `entries` with the hash of entry `n`. */

@@ -125,6 +125,14 @@ async function concerned(
 
 /** New rows beside what the index has of their keys: other rows that live, and the newest stamp. */
 function joined(store: KeyStore, rows: Entries, duplicates: Entries): Entries {
+  if (store.entryCount === 0) {
+    for (let n = 0; n < rows.count; ) {
+      const end = groupEnd(rows, n);
+      if (end - n > 1) duplicates.copy(rows, n);
+      n = end;
+    }
+    return rows;
+  }
   const distinct = new Entries(Math.max(1, rows.count));
   for (let n = 0; n < rows.count; n = groupEnd(rows, n)) distinct.copy(rows, n);
   const known = store.lookup(distinct);
@@ -181,7 +189,7 @@ class RowReader {
   }
 
   async read({ id, file, sequenceNumber }: UnreadFile, into: Entries): Promise<void> {
-    const { io, schema, upsert, order } = this.#request;
+    const { io, schema, upsert } = this.#request;
     if (file.fileFormat !== 'PARQUET')
       throw new FloeError(
         'unsupported',
@@ -197,28 +205,30 @@ class RowReader {
     })) {
       const hasher = new KeyHasher(columns.slice(0, keys), upsert.hashKey);
       const [partitions, offsets] = columns.slice(keys) as [Int32Column?, Int64Column?];
+      into.reserve(into.count + rowCount);
+      const { hash } = hasher;
+      const { hashes, files, positions, commits } = into;
+      const { commit, partition, offset } = this.#baseStamp;
+      let n = into.count;
       for (let row = 0; row < rowCount; row += 1) {
         const position = firstRow + row;
         while (taken < gone.length && gone[taken]! < position) taken += 1;
         if (gone[taken] === position) continue;
         hasher.row(row);
-        const n = into.count;
-        into.reserve(n + 1);
-        into.count = n + 1;
-        const { h0, h1, h2, h3 } = hasher.hash;
-        into.hashes[n * HASH_WORDS] = h0;
-        into.hashes[n * HASH_WORDS + 1] = h1;
-        into.hashes[n * HASH_WORDS + 2] = h2;
-        into.hashes[n * HASH_WORDS + 3] = h3;
-        into.files[n] = id;
-        into.positions[n] = position;
-        into.commits[n] = this.#baseStamp.commit;
-        into.partitions[n] = this.#baseStamp.partition;
-        into.offsets[n] = this.#baseStamp.offset;
-        if (order === undefined) continue;
+        hashes[n * HASH_WORDS] = hash.h0;
+        hashes[n * HASH_WORDS + 1] = hash.h1;
+        hashes[n * HASH_WORDS + 2] = hash.h2;
+        hashes[n * HASH_WORDS + 3] = hash.h3;
+        files[n] = id;
+        positions[n] = position;
+        commits[n] = commit;
+        into.partitions[n] = partition;
+        into.offsets[n] = offset;
         if (partitions?.isValid(row) === true) into.partitions[n] = partitions.values[row]!;
         if (offsets?.isValid(row) === true) into.offsets[n] = Number(offsets.valueAt(row));
+        n += 1;
       }
+      into.count = n;
     }
   }
 

@@ -23,7 +23,7 @@ import { KeyIndexHost } from './key-index.ts';
 import { MemoryRunFiles } from './run-files.ts';
 import { liveRows } from './testing/live-rows.ts';
 
-const SEEDS = Number(process.env['FLOE_TABLE_SEEDS'] ?? 12);
+const SEEDS = Number(process.env['FLOE_TABLE_SEEDS'] ?? 6);
 const STEPS = 60;
 const KEYS = 12;
 
