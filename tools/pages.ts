@@ -159,7 +159,7 @@ Not advertised by ApiVersions either, so clients know.
 ${skipped.join('\n')}
 
 APIs between brokers and controllers have no clients and are not served, but for WriteTxnMarkers, which an operator's
-tool sends. The HTTP faces list theirs beside the code: [schema registry](../src/schema-registry/UNSERVED.md),
+tool sends. The HTTP faces list theirs beside the code: [schema registry](schema-registry.md#not-served),
 [Iceberg catalog](../src/catalog/UNSERVED.md).
 `;
 }
