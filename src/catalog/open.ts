@@ -60,7 +60,7 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<OpenedCa
   const warehouse = new Warehouse(await openObjectStore(storeUri, options));
   if (settings['catalog.type'] === 'glue') return openGlue(options, warehouse, storeUri);
   const keys = vended ? new KeyDispenser(lies) : undefined;
-  const catalog = await openRest(options, keys);
+  const catalog = await openRest(options, warehouse, keys);
   return { catalog, warehouse, storeUri, stop: async () => keys?.stop() };
 }
 
@@ -76,6 +76,7 @@ function storageOf(settings: CatalogSettings): string {
 
 async function openRest(
   options: OpenCatalogOptions,
+  storage: Warehouse,
   keys: KeyDispenser | undefined,
 ): Promise<RestCatalog> {
   const { settings, clock, prng } = options;
@@ -95,6 +96,7 @@ async function openRest(
     warehouse: settings['catalog.warehouse'],
     readAttempts: settings['catalog.read.attempts'],
     staleMs: settings['catalog.stale.believe.ms'],
+    storage,
     ...(keys === undefined ? {} : { onCredentials: (given) => keys.use(given) }),
   });
 }

@@ -224,6 +224,20 @@ test('prefix and headers are the catalog’s: overrides go before ours, ours bef
   expect(sent[1]![0]).toContain('/v1/config?warehouse=anything');
 });
 
+test('a table whose files can’t be reached is refused by name', async () => {
+  const served = await serve();
+  await served.embedded.createNamespace(['n']);
+  await served.embedded.createTable(['n'], { name: 't', schema });
+  const storage = { uri: 's3://mine/tables', holds: (uri: string) => uri.startsWith('s3://mine/') };
+  const catalog = restClient(served, fetch, { storage });
+  await expect(catalog.loadTable(t)).rejects.toMatchObject({
+    code: 'invalid',
+    message: expect.stringMatching(
+      /^n\.t lies at memory:.*outside s3:\/\/mine\/tables: set catalog/,
+    ),
+  });
+});
+
 test('an odd name comes back as it was given', async () => {
   const served = await serve();
   const catalog = restClient(served, fetch);

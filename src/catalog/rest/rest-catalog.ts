@@ -22,6 +22,7 @@ import type {
 } from '../catalog.ts';
 import { Freshness } from '../freshness.ts';
 import { shownTable } from '../names.ts';
+import type { Warehouse } from '../warehouse.ts';
 import type { RestCall, RestHttp } from './http.ts';
 import { type RestSession, RestSessions } from './session.ts';
 import { vendedIn } from './vended.ts';
@@ -38,6 +39,8 @@ export interface RestCatalogOptions {
   readonly readAttempts: number;
   /** An older answer than before is not believed for this long. */
   readonly staleMs: number;
+  /** Where files can be read and written: a table that lies elsewhere is refused. Missing: anywhere. */
+  readonly storage?: Pick<Warehouse, 'uri' | 'holds'>;
   /** Ask for the files' keys, and hand them on as they come. */
   readonly onCredentials?: (credentials: readonly StoreKeys[]) => void;
 }
@@ -143,7 +146,7 @@ export class RestCatalog implements Catalog {
     const answer = await this.#read({ method: 'GET', url, changes: false, headers: this.#asks() });
     const table = this.#loaded(identifier, answer);
     this.#fresh.check(identifier, table.metadata);
-    return table;
+    return this.#reachable(table);
   }
 
   async createTable(
@@ -165,7 +168,7 @@ export class RestCatalog implements Catalog {
       this.#asks(),
     );
     this.#fresh.forget(identifier);
-    return this.#changed(identifier, answer);
+    return this.#reachable(this.#changed(identifier, answer));
   }
 
   async commitTable(
@@ -197,6 +200,16 @@ export class RestCatalog implements Catalog {
 
   /** Which catalog may take a table is for the catalog to say, when it is asked to. */
   checkTable(): void {}
+
+  #reachable(table: LoadedTable): LoadedTable {
+    const { storage } = this.#options;
+    const { location } = table.metadata;
+    if (storage === undefined || storage.holds(`${location}/x`)) return table;
+    throw new FloeError(
+      'invalid',
+      `${shownTable(table.identifier)} lies at ${location}, outside ${storage.uri}: set catalog.storage to a folder that holds it`,
+    );
+  }
 
   #asks(): Readonly<Record<string, string>> {
     return this.#options.onCredentials === undefined
