@@ -7,6 +7,7 @@ import type { Metrics } from '../../base/metrics.ts';
 import type { LoadedTable } from '../../catalog/catalog.ts';
 import { newSnapshotId } from '../../formats/iceberg/index.ts';
 import type { TableMetadata } from '../../formats/iceberg/types.ts';
+import type { ColumnPath } from '../column-list.ts';
 import { inWindow } from '../settings/maintenance.ts';
 import { parseStagedFiles } from '../stage.ts';
 import { mainSnapshotId } from '../watermark.ts';
@@ -20,6 +21,7 @@ import {
   sendPrepared,
 } from './requests.ts';
 import { type RewriteDeps, type RewriteEnd, RewriteLife } from './rewrite-life.ts';
+import { expireRows } from './row-ttl.ts';
 import { NO_TOTALS, type UpkeepState, type UpkeepStatus, type UpkeepTotals } from './status.ts';
 import type { PlanResult, RewriteGroup, TableFigures } from './task.ts';
 
@@ -36,6 +38,8 @@ export interface UpkeepConfig {
   readonly 'table.topic.expire.snapshot.retain.last': number;
   readonly 'table.topic.expire.snapshot.max.count': number;
   readonly 'table.topic.expire.snapshot.interval.ms': number;
+  readonly 'table.topic.row.ttl.ms': number;
+  readonly 'table.topic.row.ttl.column': ColumnPath;
   readonly 'table.topic.orphan.enable': boolean;
   readonly 'table.topic.orphan.older.than.hours': number;
 }
@@ -53,6 +57,7 @@ export interface UpkeepRun {
   readonly signal: AbortSignal;
 }
 
+const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
@@ -85,6 +90,7 @@ export class TableUpkeep {
   /** `main` when nothing was left to rewrite. */
   #restedAt: bigint | undefined;
   #expiredAtMs = Number.NEGATIVE_INFINITY;
+  #rowsExpiredAtMs = Number.NEGATIVE_INFINITY;
   #orphansAtMs: number;
 
   constructor(deps: UpkeepDeps) {
@@ -127,7 +133,10 @@ export class TableUpkeep {
     const loaded = await loadOwn(this.#deps, table);
     let more = false;
     if (run.force !== 'expire') more = await this.#compact(table, loaded.metadata, run);
-    if (run.force !== 'compact') await this.#expire(table, run);
+    if (run.force !== 'compact') {
+      await this.#expireRows(table, run);
+      await this.#expire(table, run);
+    }
     if (run.force === undefined) await this.#orphans(table, run);
     return more;
   }
@@ -303,6 +312,24 @@ export class TableUpkeep {
       logger.info({ table: table.identifier, snapshots, files }, 'snapshots expired');
       return;
     }
+  }
+
+  /** Rows past their time to live, looked for a few times within it. */
+  async #expireRows(table: MaintainedTable, { config, force }: UpkeepRun): Promise<void> {
+    const ttlMs = config['table.topic.row.ttl.ms'];
+    if (ttlMs === 0 || table.role !== 'data') return;
+    const { clock, metrics, logger } = this.#deps;
+    const everyMs = Math.min(HOUR_MS, Math.max(MINUTE_MS, ttlMs / 20));
+    const due = clock.monotonic() - this.#rowsExpiredAtMs >= everyMs;
+    if (!due && force === undefined) return;
+    this.#rowsExpiredAtMs = clock.monotonic();
+    this.#state = 'expiring';
+    await this.#deps.whenQuiet(table);
+    const column = config['table.topic.row.ttl.column'];
+    const { files, rows } = await expireRows(this.#deps, table, { ttlMs, column });
+    if (files === 0) return;
+    metrics.count('floe_table_rows_expired_total', 'Rows past their time to live', {}, rows);
+    logger.info({ table: table.identifier, files, rows }, 'rows past their time left the table');
   }
 
   async #orphans(table: MaintainedTable, { config }: UpkeepRun): Promise<void> {

@@ -2,6 +2,7 @@
 // and what retention leaves in place for it. Not for: the table's name (naming.ts).
 import { FloeError } from '../../base/error.ts';
 import { bool, long, oneOf, type Setting, type Settings } from '../../base/settings.ts';
+import { type ColumnPath, formatPath, parseColumns } from '../column-list.ts';
 
 /** Where an enabled topic starts: its first record, its end, or the first record at or after a time. */
 export type Backfill = 'earliest' | 'latest' | { readonly timestampMs: number };
@@ -50,6 +51,18 @@ function utcMs(parts: readonly number[], milliseconds: number): number {
   return (((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000 + milliseconds;
 }
 
+const ttlColumn: Setting<ColumnPath> = {
+  type: 'string',
+  default: ['_kafka_timestamp'],
+  doc: 'The date or timestamp column that table.topic.row.ttl.ms goes by; nested ones by a.b.',
+  parse(value) {
+    const [column, ...more] = parseColumns(value);
+    if (column !== undefined && more.length === 0) return column;
+    throw new FloeError('invalid', `"${value}" is not one column`);
+  },
+  format: formatPath,
+};
+
 export const configs = {
   'table.topic.enable': bool({
     default: false,
@@ -76,6 +89,12 @@ export const configs = {
     default: 'keep',
     doc: 'What becomes of the table, and of its dead letters, when the topic is deleted: keep them, drop them from the catalog and leave the files, or purge the files too. A table that other topics share is kept. Rows that were not committed yet are lost with the topic.',
   }),
+  'table.topic.row.ttl.ms': long({
+    default: 0,
+    min: 0,
+    doc: 'How long rows stay, by table.topic.row.ttl.column; 0: for ever. A data file leaves the table once all its rows are past it, so partition by the time column to make that prompt. Rows without a time stay.',
+  }),
+  'table.topic.row.ttl.column': ttlColumn,
   'table.topic.backfill': backfill,
   'table.topic.commit.interval.ms': long({
     default: 10_000,
