@@ -147,7 +147,7 @@ test('a partition column or transform that doesn’t fit suspends by name; corre
   });
   bench.produce(topic, [{ value: '{"a":"x"}' }]);
   await waitFor('p', 'suspended');
-  expect((await bench.tables.status('p')).reason).toMatch(/no column "nowhere" to partition by/);
+  expect((await bench.tables.status('p')).reason).toMatch(/no column "nowhere"/);
   await bench.directory.alterConfig(topic.topicId, { 'table.topic.partition.by': '[hour(a)]' });
   await expect
     .poll(async () => (await bench.tables.status('p')).reason)

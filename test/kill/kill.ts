@@ -1,5 +1,6 @@
-// The kill test: SIGKILL at random moments under acks=all load while a table commits, then an audit.
-// Every acknowledged record must be in the topic once and in the table once, offsets unbroken, nothing orphaned.
+// The kill test: SIGKILL at random moments under acks=all load while a table commits, gains columns, is compacted and
+// expires snapshots, and another is upserted, then an audit. Every acknowledged record must be in the topic once, and in the table or among the
+// dead letters once, offsets unbroken, nothing orphaned.
 // Not for: power loss. A killed process keeps the page cache, so unsynced writes are the simulation's business.
 //   ROUNDS=20 SEED=1 npm run killtest
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
@@ -23,8 +24,22 @@ const TOPIC = 'kills';
 const PARTITIONS = 4;
 const PRODUCERS = 2;
 const BATCH = 20;
+/** Every so many records is none that a table takes. */
+const BAD_EVERY = 17;
+const LETTERS = `${TOPIC}-dlq`;
+/** An upsert table: so many keys, each written again and again and deleted now and then. */
+const KEYED = 'keyed';
+const KEYS = 300;
 /** Orphans are swept at once instead of after their usual ages. */
 const SETTINGS = ['--set', 'table.sweep.age.ms=1000'];
+
+/** What a record of this id says; rounds bring fields of their own. */
+function textOf(id: number, round: number): string {
+  if (id % BAD_EVERY === 0) return `no JSON: ${id}`;
+  return JSON.stringify({ id, text: `record ${id}`, [`round${round % 6}`]: round });
+}
+
+const idOf = (value: string) => Number(/\d+/.exec(value)![0]);
 
 interface Ledger {
   /** Next id to send; an id is sent once and never again, so twice in the topic is a doubling. */
@@ -49,64 +64,108 @@ function client(node: ChildNode): Kafka {
 }
 
 /** Sends until the node dies; a failed send leaves its records unacknowledged. */
-async function load(producer: Producer, ledger: Ledger): Promise<void> {
+async function load(producer: Producer, ledger: Ledger, round: number): Promise<void> {
   await producer.connect();
   for (;;) {
     const ids = Array.from({ length: BATCH }, () => ledger.next++);
     for (const id of ids) ledger.sent.add(id);
     const messages = ids.map((id) => ({
-      value: JSON.stringify({ id, text: `record ${id}` }),
+      value: textOf(id, round),
       partition: id % PARTITIONS,
     }));
-    await producer.send({ topic: TOPIC, acks: -1, messages });
+    const changes = ids.map((id) => {
+      const k = (id * 7) % KEYS;
+      const value = id % 11 === 0 ? null : JSON.stringify({ k, v: id });
+      return { key: String(k), value, partition: k % PARTITIONS };
+    });
+    const topicMessages = [
+      { topic: TOPIC, messages },
+      { topic: KEYED, messages: changes },
+    ];
+    await producer.sendBatch({ acks: -1, topicMessages });
     for (const id of ids) ledger.acked.add(id);
   }
 }
 
-async function round(dataDir: string, ledger: Ledger, prng: Prng): Promise<void> {
+async function playRound(
+  dataDir: string,
+  ledger: Ledger,
+  { prng, round }: { readonly prng: Prng; readonly round: number },
+): Promise<void> {
   const node = await startChild(dataDir, SETTINGS);
   const producers = Array.from({ length: PRODUCERS }, () =>
     client(node).producer({ allowAutoTopicCreation: false, retry: { retries: 0 } }),
   );
-  const loads = producers.map((producer) => load(producer, ledger).catch(() => {}));
+  const loads = producers.map((producer) => load(producer, ledger, round).catch(() => {}));
   await new Promise((resolve) => setTimeout(resolve, 200 + prng.int(1_800)));
   await node.kill();
   await Promise.all(loads);
   await Promise.all(producers.map((producer) => producer.disconnect().catch(() => {})));
 }
 
-async function createTopic(node: ChildNode): Promise<void> {
+async function createTopics(node: ChildNode): Promise<void> {
   const admin = client(node).admin();
   await admin.connect();
-  const configEntries = Object.entries({
+  const common = {
     'table.topic.enable': 'true',
     'table.topic.convert.value.type': 'json',
     'table.topic.commit.interval.ms': '300',
-  }).map(([name, value]) => ({ name, value }));
+    'table.topic.compact.interval.ms': '1000',
+    'table.topic.compact.min.input.files': '2',
+    'table.topic.expire.snapshot.interval.ms': '1000',
+    'table.topic.expire.snapshot.retain.last': '3',
+    'table.topic.expire.snapshot.older.than.hours': '0',
+  };
+  const letters = { ...common, 'table.topic.errors.tolerance': 'dlq_topic' };
+  const upserts = {
+    ...common,
+    'table.topic.upsert.enable': 'true',
+    'table.topic.id.columns': '[k]',
+  };
+  const entries = (config: Readonly<Record<string, string>>) =>
+    Object.entries(config).map(([name, value]) => ({ name, value }));
   await admin.createTopics({
-    topics: [{ topic: TOPIC, numPartitions: PARTITIONS, configEntries }],
+    topics: [
+      { topic: TOPIC, numPartitions: PARTITIONS, configEntries: entries(letters) },
+      { topic: KEYED, numPartitions: PARTITIONS, configEntries: entries(upserts) },
+    ],
   });
   await admin.disconnect();
 }
 
-/** All ids of the topic in order of arrival, and whether offsets were unbroken. */
-async function readTopic(
-  node: ChildNode,
-): Promise<{ ids: number[]; unbroken: boolean; total: number }> {
+interface TopicRead {
+  /** In order of arrival. */
+  readonly ids: readonly number[];
+  /** `partition:offset` of records that are no JSON. */
+  readonly bad: readonly string[];
+  /** Where dead letters say that they come from. */
+  readonly origins: readonly string[];
+  /** The last value of each key, null for a deleted one; a key has one partition. */
+  readonly newest: ReadonlyMap<string, string | null>;
+  readonly unbroken: boolean;
+  readonly total: number;
+}
+
+/** All of a topic's records. */
+async function readTopic(node: ChildNode, topic: string): Promise<TopicRead> {
   const kafka = client(node);
   const admin = kafka.admin();
   await admin.connect();
   const ends = new Map(
-    (await admin.fetchTopicOffsets(TOPIC)).map((end) => [end.partition, Number(end.high)]),
+    (await admin.fetchTopicOffsets(topic)).map((end) => [end.partition, Number(end.high)]),
   );
   await admin.disconnect();
   const total = [...ends.values()].reduce((sum, end) => sum + end, 0);
   const expected = new Map([...ends.keys()].map((partition) => [partition, 0]));
   const ids: number[] = [];
+  const bad: string[] = [];
+  const origins: string[] = [];
+  const newest = new Map<string, string | null>();
   let unbroken = true;
-  const consumer = kafka.consumer({ groupId: `audit-${SEED}`, retry: { retries: 5 } });
+  const groupId = `audit-${topic}-${SEED}`;
+  const consumer = kafka.consumer({ groupId, retry: { retries: 5 } });
   await consumer.connect();
-  await consumer.subscribe({ topic: TOPIC, fromBeginning: true });
+  await consumer.subscribe({ topic, fromBeginning: true });
   await new Promise<void>((resolve, reject) => {
     const late = setTimeout(
       () => reject(new Error(`read ${ids.length} of ${total} records in 120 s`)),
@@ -123,13 +182,18 @@ async function readTopic(
         const offset = Number(message.offset);
         if (offset !== expected.get(partition)) unbroken = false;
         expected.set(partition, offset + 1);
-        ids.push((JSON.parse(message.value!.toString()) as { id: number }).id);
+        const value = message.value?.toString() ?? null;
+        if (message.key !== null) newest.set(message.key.toString(), value);
+        ids.push(value === null ? -1 : idOf(value));
+        if (value?.startsWith('{') === false) bad.push(`${partition}:${offset}`);
+        const origin = (name: string) => String(message.headers?.[`__connect.errors.${name}`]);
+        origins.push(`${origin('partition')}:${origin('offset')}`);
         if (ids.length === total) finish();
       },
     });
   });
   await consumer.disconnect();
-  return { ids, unbroken, total };
+  return { ids, bad, origins, newest, unbroken, total };
 }
 
 async function sql(node: ChildNode, query: string): Promise<unknown[][]> {
@@ -139,7 +203,7 @@ async function sql(node: ChildNode, query: string): Promise<unknown[][]> {
 }
 
 async function audit(node: ChildNode, dataDir: string, ledger: Ledger): Promise<void> {
-  const { ids, unbroken, total } = await readTopic(node);
+  const { ids, bad, unbroken, total } = await readTopic(node, TOPIC);
   const seen = new Set(ids);
   const lost = [...ledger.acked].filter((id) => !seen.has(id));
   check(
@@ -152,19 +216,67 @@ async function audit(node: ChildNode, dataDir: string, ledger: Ledger): Promise<
     'nothing that was never sent',
   );
   check(unbroken, 'offsets unbroken');
-  await awaitRows({ server: node.addresses.http, topic: TOPIC, rows: total });
+  const good = total - bad.length;
+  await awaitRows({ server: node.addresses.http, topic: TOPIC, rows: good });
   const [[rows, distinct]] = (await sql(
     node,
     `SELECT count(*), count(DISTINCT id) FROM ${TOPIC}`,
   )) as [[number, number]];
-  check(Number(rows) === total, `the table has each record once: ${rows} rows of ${total} records`);
-  check(Number(distinct) === seen.size, `… and no other ids: ${distinct} of ${seen.size}`);
+  check(Number(rows) === good, `the table has each record once: ${rows} rows of ${good} records`);
+  check(Number(distinct) === good, `… and no other ids: ${distinct} of ${good}`);
   const places = await sql(
     node,
     `SELECT count(DISTINCT (_kafka_partition, _kafka_offset)) FROM ${TOPIC}`,
   );
-  check(Number(places[0]![0]) === total, 'every row stands at its own offset');
+  check(Number(places[0]![0]) === good, 'every row stands at its own offset');
+  await auditValues(node, good);
+  await auditLetters(node, bad);
+  await auditKeys(node);
   await checkOrphans(node, dataDir);
+}
+
+/** Cells are those of their records, also where columns came later and files were rewritten. */
+async function auditValues(node: ChildNode, good: number): Promise<void> {
+  const [[right]] = (await sql(
+    node,
+    `SELECT count(*) FROM ${TOPIC} WHERE text = 'record ' || id AND id % ${BAD_EVERY} <> 0`,
+  )) as [[number]];
+  check(Number(right) === good, `every cell is its record's: ${right} of ${good}`);
+  const server = node.addresses.http;
+  const status = (await (await call({ server, path: `/v1/tables/${TOPIC}` })).json()) as {
+    readonly state: string;
+  };
+  check(status.state === 'running', `the table is ${status.state}`);
+}
+
+/** Each record that is no JSON is a dead letter once, and nothing else is one. */
+async function auditLetters(node: ChildNode, bad: readonly string[]): Promise<void> {
+  const letters = await readTopic(node, LETTERS);
+  const once = new Set(letters.origins);
+  check(once.size === letters.total, `no dead letter twice (${letters.total})`);
+  check(
+    once.size === bad.length && bad.every((place) => once.has(place)),
+    `each bad record is a dead letter: ${once.size} of ${bad.length}`,
+  );
+}
+
+/** The upsert table is what the log's replay says, key by key. */
+async function auditKeys(node: ChildNode): Promise<void> {
+  const { newest, total } = await readTopic(node, KEYED);
+  await call({ server: node.addresses.http, path: `/v1/tables/${KEYED}/commit`, method: 'POST' });
+  const rows = (await sql(node, `SELECT k, v FROM ${KEYED}`)).map(
+    ([k, v]) => [String(k), Number(v)] as const,
+  );
+  const live = [...newest].filter(([, value]) => value !== null);
+  const found = new Map(rows);
+  check(found.size === rows.length, `no key twice (${rows.length} rows of ${total} changes)`);
+  const wrong = live.filter(
+    ([k, value]) => found.get(k) !== (JSON.parse(value!) as { v: number }).v,
+  );
+  check(
+    wrong.length === 0 && live.length === rows.length,
+    `each key as the log leaves it: ${live.length} live, ${rows.length} rows, ${wrong.length} wrong`,
+  );
 }
 
 /** Data files on disk beside those that the table names; the sweep gets time to work. */
@@ -172,7 +284,7 @@ async function checkOrphans(node: ChildNode, dataDir: string): Promise<void> {
   const deadline = performance.now() + 60_000;
   let orphans: string[] = [];
   do {
-    const live = await liveFiles(node);
+    const live = new Set([...(await liveFiles(node, TOPIC)), ...(await liveFiles(node, KEYED))]);
     const entries = await readdir(dataDir, { recursive: true });
     orphans = entries.filter((path) => path.endsWith('.parquet') && !live.has(basename(path)));
     if (orphans.length > 0) await new Promise((resolve) => setTimeout(resolve, 500));
@@ -180,15 +292,22 @@ async function checkOrphans(node: ChildNode, dataDir: string): Promise<void> {
   check(orphans.length === 0, `no orphaned data file after the sweep (${orphans.slice(0, 3)})`);
 }
 
-/** Names of the files in the table's current snapshot, as any reader of the catalog finds them. */
-async function liveFiles(node: ChildNode): Promise<Set<string>> {
+/** Names of the files in the table's snapshots, as any reader of the catalog finds them. */
+async function liveFiles(node: ChildNode, table: string): Promise<Set<string>> {
   const response = await fetch(
-    `http://${node.addresses.catalog}/v1/namespaces/kafka/tables/${TOPIC}`,
+    `http://${node.addresses.catalog}/v1/namespaces/kafka/tables/${table}`,
   );
   const { metadata } = parseIcebergJson(await response.text()) as { metadata: TableMetadata };
   const source = manifestSource({ read: (uri) => readFile(new URL(uri)) });
-  const { files } = await planScan({ metadata, source });
-  return new Set(files.map(({ file }) => basename(file.filePath)));
+  const live = new Set<string>();
+  for (const snapshot of metadata.snapshots ?? []) {
+    const { files } = await planScan({ metadata, source, snapshot });
+    for (const { file, positionDeletes } of files) {
+      live.add(basename(file.filePath));
+      for (const deletes of positionDeletes) live.add(basename(deletes.file.filePath));
+    }
+  }
+  return live;
 }
 
 const dataDir = await mkdtemp(join(tmpdir(), 'floe-kill-'));
@@ -197,11 +316,11 @@ const prng = seededPrng(SEED);
 process.stdout.write(`kill test: ${ROUNDS} rounds, SEED=${SEED}, ${dataDir}\n`);
 try {
   const first = await startChild(dataDir, SETTINGS);
-  await createTopic(first);
+  await createTopics(first);
   await first.kill();
   for (let n = 1; n <= ROUNDS; n += 1) {
     const before = ledger.acked.size;
-    await round(dataDir, ledger, prng);
+    await playRound(dataDir, ledger, { prng, round: n });
     process.stdout.write(`round ${n}: ${ledger.acked.size - before} records acked\n`);
   }
   const node = await startChild(dataDir, SETTINGS);
