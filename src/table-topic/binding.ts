@@ -19,7 +19,8 @@ import {
   loadSame,
 } from './catalog-table.ts';
 import { columnSelection, selectColumns } from './column-selection.ts';
-import type { TypeConflict } from './evolve.ts';
+import { declaredStruct } from './declared-columns.ts';
+import { evolve, type TypeConflict } from './evolve.ts';
 import { fieldMapOf } from './field-map.ts';
 import type { DeadLetterTable, JobNeeds, JobTable, SourceBinding } from './job.ts';
 import { furtherTypes, without } from './json-source.ts';
@@ -127,6 +128,7 @@ export class TableBinding {
       await this.#findDeadLetters();
       if (this.#table === undefined) return false;
       await this.#evolve(this.#standingColumns(), false);
+      await this.#declare();
       await this.#conform();
       return true;
     });
@@ -304,7 +306,7 @@ export class TableBinding {
       case 'string':
         return this.#withSystem(wholeValue('string'));
       case 'json':
-        if (config['table.topic.transform.value.type'] !== 'none') return undefined;
+        if (config['table.topic.transform.value.type'] !== 'none') return this.#declaredColumns();
         return this.#withSystem(wholeValue('string'));
       case 'by_schema_id':
       case 'by_latest_schema': {
@@ -312,6 +314,34 @@ export class TableBinding {
         return columns === undefined ? undefined : this.#withSystem(this.#select(columns));
       }
     }
+  }
+
+  /** The declared columns of a new table; undefined when there are none: they will be known from records. */
+  #declaredColumns(): ProposedStruct | undefined {
+    const declared = this.#select(declaredStruct(this.#options.config['table.topic.columns']));
+    return declared.fields.length === 0 ? undefined : this.#withSystem(declared);
+  }
+
+  /** Gives a table the columns that the config declares. @throws trouble when one is there with another type. */
+  async #declare(): Promise<void> {
+    const declared = this.#select(declaredStruct(this.#options.config['table.topic.columns']));
+    if (declared.fields.length === 0) return;
+    const { metadata } = this.#table!;
+    const { conflicts } = evolve({
+      schema: currentSchema(metadata),
+      lastColumnId: metadata['last-column-id'],
+      fields: fieldMapOf(metadata),
+      proposed: declared,
+      newColumns: false,
+      mayRename: false,
+    });
+    const [first] = conflicts;
+    if (first !== undefined) {
+      throw trouble(
+        `table.topic.columns: column "${first.column}" is ${first.columnType} and can't become ${first.sourceType}`,
+      );
+    }
+    await this.#evolve(declared, false);
   }
 
   /** The value's columns that the config wants, under the names it wants. */

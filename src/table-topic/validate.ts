@@ -49,17 +49,30 @@ export function createTopicConfigValidator(deps: {
       if (!isEnabled(config)) return;
       const resolved = resolveTopicConfigs(config);
       refuseClash(deps.directory, topicName, resolved);
+      refuseVersion(resolved, deps.directory.byName(topicName)?.config);
       deps.catalog.checkTable({
         identifier: tableIdentifier(topicName, resolved),
         partitionSources: resolved['table.topic.partition.by'].map((one) => one.column.join('.')),
       });
       refuseLetterTopic(deps.directory, { topicName, config: resolved, mayWrite });
       refuseTransform(resolved);
+      refuseDeclared(resolved);
       refuseUpsert(resolved);
       await refuseMissingConverter(deps.schemas, topicName, config);
       await checkLayout(deps.schemas, topicName, resolved);
     },
   };
+}
+
+/** Types are declared where nothing else tells them. */
+function refuseDeclared(config: TopicConfigs): void {
+  if (config['table.topic.columns'].length === 0) return;
+  const kind = config['table.topic.convert.value.type'];
+  if (kind === 'json' && config['table.topic.transform.value.type'] !== 'none') return;
+  throw new FloeError(
+    'invalid',
+    'table.topic.columns: types are declared for plain JSON alone: set table.topic.convert.value.type to json, or leave them to the schema',
+  );
 }
 
 /** Envelopes are records: text and bytes have none. */
@@ -90,10 +103,37 @@ function refuseUpsert(config: TopicConfigs): void {
     );
   }
   const framed = config['table.topic.convert.value.type'] === 'by_schema_id';
-  if (framed && key === 'raw' && config['table.topic.transform.value.type'] === 'flatten_debezium') {
+  if (
+    framed &&
+    key === 'raw' &&
+    config['table.topic.transform.value.type'] === 'flatten_debezium'
+  ) {
     throw new FloeError(
       'invalid',
       `${name}: Debezium’s keys carry schema ids, which change: set table.topic.convert.key.type=by_schema_id, or table.topic.id.columns`,
+    );
+  }
+}
+
+/** A format version is for ever, and some types need a newer one. `before`: the topic's config as it is. */
+function refuseVersion(
+  config: TopicConfigs,
+  before: Readonly<Record<string, string>> | undefined,
+): void {
+  const name = 'table.topic.format.version';
+  const version = config[name];
+  const present =
+    before === undefined || !isEnabled(before) ? version : resolveTopicConfigs(before)[name];
+  if (present > version) {
+    throw new FloeError(
+      'invalid',
+      `${name}: the table has format version ${present} and can't go back to ${version}: use another table.topic.name`,
+    );
+  }
+  if (config['table.topic.types.nanos'] && version < 3) {
+    throw new FloeError(
+      'invalid',
+      `table.topic.types.nanos: nanosecond timestamps need ${name}=3`,
     );
   }
 }

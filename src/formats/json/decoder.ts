@@ -270,10 +270,14 @@ function compilePlace(node: PathNode, state: DecoderState, depth: number): Place
     boolean: own.boolean ?? variant('boolean').boolean,
     object: compileObjectSink(node, state, depth),
     array: compileArraySink(node, state, depth),
-    keepsEmpty: given?.json !== undefined,
+    keepsEmpty: given?.json !== undefined || takesAnything(node),
     json: given?.json ?? (variants.get('json') as BytesColumn | undefined),
   };
 }
+
+/** The one column of the place is JSON text: it has nothing to compare a value with. */
+const takesAnything = ({ column, variants }: PathNode) =>
+  column === undefined && variants.size === 1 && variants.has('json');
 
 /** The sinks in turn until one takes the value. */
 function firstOf<Args extends readonly unknown[]>(

@@ -433,6 +433,11 @@ function columnsOf(seen: Seen, path: string, given: Given): WantedColumn[] {
     if ([...seen.kinds].some(taken)) want(kindOf(main), path, false);
     kinds = [...seen.kinds].filter((kind) => !taken(kind));
   }
+  if (kinds.length > 0 && committed.has(variantPath(path, 'json'))) {
+    // A column of JSON text takes whatever no other does.
+    want('json', variantPath(path, 'json'), true);
+    kinds = [];
+  }
   let first = main === undefined && !KINDS.some((kind) => committed.has(variantPath(path, kind)));
   for (const kind of kinds) {
     // A list that can't be one column is text; so is one whose elements a committed list doesn't take.

@@ -4,7 +4,7 @@ import type { Setting, Settings } from '../../base/settings.ts';
 import { RESERVED_COLUMNS } from '../../formats/arrow/proposed-schema.ts';
 import { type ColumnPath, formatColumns, parseColumns } from '../column-list.ts';
 import { formatRenames, parseRenames, type RenameRule } from '../column-selection.ts';
-import type { Refusals } from './theme.ts';
+import { type DeclaredColumn, formatDeclared, parseDeclared } from '../declared-columns.ts';
 
 const columnList = (doc: string): Setting<readonly ColumnPath[]> => ({
   type: 'list',
@@ -33,6 +33,14 @@ const renames: Setting<readonly RenameRule[]> = {
 };
 
 export const configs = {
+  'table.topic.columns': {
+    type: 'list',
+    default: [],
+    valid: '[at timestamptz, price decimal(12, 2), tags list<string>, a.b long, raw json]',
+    doc: 'Types of columns for plain JSON (convert.value.type=json), where inference would guess otherwise: they are there from the start. timestamptz and date take ISO text, decimal text or numbers, binary base64, uuid text, map<string, T> objects with any keys; json keeps whatever comes as its text. A value that doesn’t fit takes a column <name>__<type>, as always. A column that is there with another type suspends the table.',
+    parse: parseDeclared,
+    format: formatDeclared,
+  } as Setting<readonly DeclaredColumn[]>,
   'table.topic.columns.include': columnList(
     'Fields of the value that become columns, with all that is below them; lists and maps are passed through by name. Empty: all. Others are skipped, not kept anywhere.',
   ),
@@ -41,7 +49,3 @@ export const configs = {
   ),
   'table.topic.columns.rename': renames,
 } as const satisfies Settings;
-
-export const unserved: Refusals = {
-  'table.topic.columns': 'column types can’t be overridden: columns follow the schema',
-};
