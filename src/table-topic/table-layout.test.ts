@@ -334,3 +334,40 @@ test('what another engine made of the layout stays until the config changes; an 
   await bench.tables.commit('events');
   expect((await files()).metadata['default-spec-id']).toBe(2);
 });
+
+test('nanoseconds on version 3, and microseconds by floor without', async () => {
+  const nanosSchema = {
+    type: 'record',
+    name: 'N',
+    fields: [{ name: 'at', type: { type: 'long', logicalType: 'timestamp-nanos' } }],
+  };
+  const type = avsc.Type.forSchema({
+    type: 'record',
+    name: 'N',
+    fields: [{ name: 'at', type: 'long' }],
+  });
+  for (const [name, config, columnType] of [
+    [
+      'fine',
+      { 'table.topic.types.nanos': 'true', 'table.topic.format.version': '3' },
+      'timestamptz_ns',
+    ],
+    ['coarse', { 'table.topic.format.version': '3' }, 'timestamptz'],
+  ] as const) {
+    const id = await bench.schemas.register(`${name}-value`, JSON.stringify(nanosSchema));
+    const topic = await bench.topic(name, {
+      ...config,
+      'table.topic.partition.by': '[hour(at)]',
+      'table.topic.sort.by': '[at desc]',
+    });
+    bench.produce(topic, [
+      { value: framed(id, type.toBuffer({ at: 1_500 })) },
+      { value: framed(id, type.toBuffer({ at: -1 })) },
+    ]);
+    await bench.tables.commit(name);
+    const metadata = await bench.load(name);
+    expect(metadata.schemas.at(-1)!.fields[0]).toMatchObject({ name: 'at', type: columnType });
+    const [first, second] = await liveFiles(bench.warehouse, metadata);
+    expect([first!.partition, second!.partition].toSorted()).toEqual([[-1], [0]]);
+  }
+});

@@ -14,8 +14,8 @@ beforeEach(async () => {
 
 test('values are judged even while the topic is no table', async () => {
   await validator.validate('t', { 'table.topic.name': 'fine', 'retention.ms': 'not ours' });
-  await expect(validator.validate('t', { 'table.topic.name': 'a-b' })).rejects.toThrow(
-    /table.topic.name: "a-b" is not a table name/,
+  await expect(validator.validate('t', { 'table.topic.name': 'a b' })).rejects.toThrow(
+    /table.topic.name: "a b" is not a table name/,
   );
   expect(validator.concerns('table.topic.enable')).toBe(true);
   expect(validator.concerns('automq.table.topic.enable')).toBe(true);
@@ -108,4 +108,18 @@ test('dead letters go only where the client may write, never into their own topi
   await expect(validator.validate('t', own)).rejects.toThrow(/can't go to itself/);
   const long = 'x'.repeat(247);
   await expect(validator.validate(long, config)).rejects.toThrow(/longer than 249 characters/);
+});
+
+test('a format version never goes back, and nanoseconds need the third', async () => {
+  const raw = { ...ON, 'table.topic.convert.value.type': 'raw' };
+  const version = (value: string) => ({ ...raw, 'table.topic.format.version': value });
+  await bench.topic('t', version('3'));
+  await validator.validate('t', version('3'));
+  await expect(validator.validate('t', version('2'))).rejects.toThrow(
+    /format version 3 and can't go back to 2/,
+  );
+  await expect(
+    validator.validate('u', { ...version('2'), 'table.topic.types.nanos': 'true' }),
+  ).rejects.toThrow(/need table\.topic\.format\.version=3/);
+  await validator.validate('u', { ...version('3'), 'table.topic.types.nanos': 'true' });
 });

@@ -131,10 +131,7 @@ function refuseVersion(
     );
   }
   if (config['table.topic.types.nanos'] && version < 3) {
-    throw new FloeError(
-      'invalid',
-      `table.topic.types.nanos: nanosecond timestamps need ${name}=3`,
-    );
+    throw new FloeError('invalid', `table.topic.types.nanos: nanosecond timestamps need ${name}=3`);
   }
 }
 

@@ -52,6 +52,10 @@ export const configs = {
     default: 'string',
     doc: 'How a time of day is stored: text HH:MM:SS.ffffff, microseconds as long, or Iceberg time, which makes Spark refuse the whole table.',
   }),
+  'table.topic.types.nanos': bool({
+    default: false,
+    doc: 'Store timestamps of nanoseconds as timestamptz_ns and timestamp_ns, which needs table.topic.format.version=3 and engines that read them (DuckDB refuses the table). Off: microseconds, by floor. For Avro and Protobuf; a column that holds microseconds already keeps its type, and a further one is made.',
+  }),
   'table.topic.json.max.columns': int({
     default: 1_000,
     min: 1,
@@ -65,8 +69,8 @@ export const configs = {
 } as const satisfies Settings;
 
 export const unserved: Refusals = {
-  'table.topic.types.nanos': 'nanosecond timestamps need format version 3, which is not served yet',
-  'table.topic.schema.registry.url': 'one registry serves all topics of a node: set schema.registry.url there',
+  'table.topic.schema.registry.url':
+    'one registry serves all topics of a node: set schema.registry.url there',
   'automq.table.topic.schema.type':
     'it mixes converter and transform: set table.topic.convert.value.type and table.topic.transform.value.type',
 };

@@ -183,7 +183,7 @@ export function placeOf(
 
 const typeOptions = (config: TopicConfigs): TypeOptions => ({
   time: config['table.topic.types.time'],
-  nanos: false,
+  nanos: config['table.topic.types.nanos'],
 });
 
 /** The plain text of a registered schema, as it goes to workers. */
