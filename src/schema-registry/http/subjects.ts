@@ -1,7 +1,9 @@
 // Routes under /subjects and /compatibility.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { SubjectVersionRow } from '../../metadata/registry.ts';
+import type { SchemaInput } from '../content.ts';
 import { errors } from '../errors.ts';
+import { isDescriptorText } from '../protobuf/format.ts';
 import type { SchemaRegistry, VersionChoice } from '../registry.ts';
 import {
   flag,
@@ -20,6 +22,14 @@ export function subjectRoutes(app: FastifyInstance, registry: SchemaRegistry): v
   const chosen = async (request: FastifyRequest): Promise<SubjectVersionRow> =>
     registry.version(await subject(request), versionChoice(request), flag(request, 'deleted'));
 
+  /** Who sends a descriptor gets one: Confluent's Python client keeps the answer and decodes by it. */
+  const answer = async (request: FastifyRequest, input: SchemaInput, row: SubjectVersionRow) => {
+    const asked = queryText(request, 'format') ?? '';
+    const serialized = asked === '' && row.type === 'PROTOBUF' && isDescriptorText(input.schema);
+    const form = serialized ? 'serialized' : asked;
+    return versionBody(row, await registry.contents.formatted(row, form));
+  };
+
   app.get('/subjects', async (request) => {
     const prefix = queryText(request, 'subjectPrefix') ?? ':*:';
     const deletedOnly = flag(request, 'deletedOnly');
@@ -33,8 +43,9 @@ export function subjectRoutes(app: FastifyInstance, registry: SchemaRegistry): v
 
   app.post('/subjects/:subject', async (request) => {
     const options = { normalize: flag(request, 'normalize'), deleted: flag(request, 'deleted') };
-    const row = await registry.lookup(await subject(request), schemaInput(request), options);
-    return versionBody(row, await textFor(request, registry, row));
+    const input = schemaInput(request);
+    const row = await registry.lookup(await subject(request), input, options);
+    return answer(request, input, row);
   });
 
   app.delete('/subjects/:subject', async (request) =>
@@ -63,8 +74,9 @@ export function subjectRoutes(app: FastifyInstance, registry: SchemaRegistry): v
 
   app.post('/subjects/:subject/versions', async (request) => {
     const normalize = flag(request, 'normalize');
-    const row = await registry.register(await subject(request), schemaInput(request), normalize);
-    return versionBody(row, await textFor(request, registry, row));
+    const input = schemaInput(request);
+    const row = await registry.register(await subject(request), input, normalize);
+    return answer(request, input, row);
   });
 
   app.get('/subjects/:subject/versions/:version', async (request) => {

@@ -12,6 +12,11 @@ import { wellKnownFile } from './well-known.ts';
 
 const BASE64 = /^[A-Za-z0-9+/\s]+=*\s*$/;
 
+/** True for what can only be a descriptor in base64: source has braces or semicolons. */
+export function isDescriptorText(text: string): boolean {
+  return BASE64.test(text);
+}
+
 export const protobufFormat: SchemaFormat<ProtoSchema> = {
   type: 'PROTOBUF',
   parse: parseProtobuf,
@@ -45,7 +50,7 @@ function parseFile(text: string): ProtoFile {
     return parseProto(text);
   } catch (caught) {
     const error = FloeError.from(caught);
-    if (error.code !== 'invalid' || !BASE64.test(text)) throw error;
+    if (error.code !== 'invalid' || !isDescriptorText(text)) throw error;
     return decodeDescriptor(Buffer.from(text, 'base64'));
   }
 }
