@@ -97,6 +97,7 @@ async function openRest(
     readAttempts: settings['catalog.read.attempts'],
     staleMs: settings['catalog.stale.believe.ms'],
     storage,
+    cacheBytes: settings['catalog.metadata.cache.bytes'],
     ...(keys === undefined ? {} : { onCredentials: (given) => keys.use(given) }),
   });
 }

@@ -18,7 +18,7 @@ import type { CommitTableRequest, TableIdentifier } from './catalog.ts';
 import { catalogError, nameTaken, noNamespace } from './errors.ts';
 import { MetadataFiles, type StoredView, VIEW_FORMAT, versionOf } from './metadata-files.ts';
 import { NameLocks } from './name-locks.ts';
-import { checkName, namespaceKey, ownLocation, shownTable, uuidSuffix } from './names.ts';
+import { checkName, namespaceKey, ownLocation, shownTable } from './names.ts';
 import type { catalogSettings } from './settings.ts';
 import type { Warehouse } from './warehouse.ts';
 
@@ -139,19 +139,9 @@ export class EmbeddedViews {
     await this.#options.metadata.renamePointer(pointerName(from), pointerName(to));
   }
 
-  /** Its metadata files go too: they hold nothing but the view. */
+  /** Its metadata files stay, as the specification has no purge of views: they can be registered again. */
   async drop(identifier: TableIdentifier): Promise<void> {
-    const pointer = await this.#options.metadata.dropPointer(pointerName(identifier));
-    const { warehouse } = this.#options;
-    try {
-      const { metadata, location } = await this.#files.read(pointer.metadataLocation);
-      if (!isOwnFolder(metadata)) return await this.#deleteQuietly([location]);
-      const files: string[] = [];
-      for await (const { uri } of warehouse.list(`${metadata.location}/`)) files.push(uri);
-      await this.#deleteQuietly(files);
-    } catch (caught) {
-      this.#warn([pointer.metadataLocation], caught);
-    }
+    await this.#options.metadata.dropPointer(pointerName(identifier));
   }
 
   async #checkFree(identifier: TableIdentifier): Promise<void> {
@@ -186,17 +176,13 @@ export class EmbeddedViews {
     return this.#files.keep(stored);
   }
 
-  async #deleteQuietly(uris: readonly string[]): Promise<void> {
+  async #deleteQuietly(files: readonly string[]): Promise<void> {
     try {
-      await this.#options.warehouse.delete(uris);
+      await this.#options.warehouse.delete(files);
     } catch (caught) {
-      this.#warn(uris, caught);
+      const { message } = FloeError.from(caught);
+      this.#options.logger.warn({ files, error: message }, 'metadata files of a view left behind');
     }
-  }
-
-  #warn(files: readonly string[], caught: unknown): void {
-    const { message } = FloeError.from(caught);
-    this.#options.logger.warn({ files, error: message }, 'metadata files of a view left behind');
   }
 
   async #location(identifier: TableIdentifier): Promise<string | undefined> {
@@ -215,9 +201,6 @@ function checked<T>(make: () => T): T {
     throw catalogError('invalid', 'IllegalArgumentException', caught.message);
   }
 }
-
-const isOwnFolder = (metadata: ViewMetadata) =>
-  metadata.location.endsWith(`-${uuidSuffix(metadata['view-uuid'])}`);
 
 const pointerName = ({ namespace, name }: TableIdentifier) => ({
   kind: 'view' as const,

@@ -46,6 +46,16 @@ export interface RestCall {
   readonly changes: boolean;
 }
 
+export interface RestAnswer {
+  /** 304: what the caller has is still true. */
+  readonly status: number;
+  /** Undefined when there is none. */
+  readonly json: unknown;
+  readonly etag: string | undefined;
+  /** Characters of the body. */
+  readonly size: number;
+}
+
 const REFUSALS: Readonly<Record<number, ErrorCode>> = {
   400: 'invalid',
   401: 'unauthorized',
@@ -76,6 +86,11 @@ export class RestHttp {
    *   catalog's exception name) and `details.retryAfterMs` as far as known.
    */
   async call(call: RestCall): Promise<unknown> {
+    return (await this.exchange(call)).json;
+  }
+
+  /** As {@link call}, with what stands around the JSON. */
+  async exchange(call: RestCall): Promise<RestAnswer> {
     const { auth } = this.#options;
     try {
       return await this.#send(call);
@@ -87,7 +102,7 @@ export class RestHttp {
     }
   }
 
-  async #send(call: RestCall): Promise<unknown> {
+  async #send(call: RestCall): Promise<RestAnswer> {
     const { fetch, auth, clock, timeoutMs } = this.#options;
     const body = call.body === undefined ? undefined : stringifyIcebergJson(call.body);
     const headers = {
@@ -119,17 +134,24 @@ export class RestHttp {
     }
   }
 
-  async #answer(call: RestCall, response: Response): Promise<unknown> {
+  async #answer(call: RestCall, response: Response): Promise<RestAnswer> {
     const text = await readText(response, this.#options.maxBytes);
-    if (response.status >= 200 && response.status < 300) {
-      if (text.trim() === '') return undefined;
-      try {
-        return parseIcebergJson(text);
-      } catch (caught) {
-        throw this.#unclear(call, `an answer that is not JSON (${shown(text)})`, caught);
-      }
+    const { status } = response;
+    const etag = response.headers.get('etag') ?? undefined;
+    const unchanged = status === 304 && call.headers?.['if-none-match'] !== undefined;
+    if (unchanged || (status >= 200 && status < 300)) {
+      const json = text.trim() === '' ? undefined : this.#parsed(call, text);
+      return { status, json, etag, size: text.length };
     }
     throw refusal(call, response, text);
+  }
+
+  #parsed(call: RestCall, text: string): unknown {
+    try {
+      return parseIcebergJson(text);
+    } catch (caught) {
+      throw this.#unclear(call, `an answer that is not JSON (${shown(text)})`, caught);
+    }
   }
 
   #unclear(call: RestCall, what: string, cause: unknown): FloeError {

@@ -31,7 +31,8 @@ describe('contract', () =>
     const served = await serve();
     const net = new FaultyFetch();
     return {
-      catalog: restClient(served, net.fetch),
+      // Without ETags, so that there is an old answer to give.
+      catalog: restClient(served, net.fetch, { cacheBytes: 0 }),
       files: served.warehouse,
       badTables: [],
       loseReply: () =>
@@ -222,6 +223,24 @@ test('prefix and headers are the catalog’s: overrides go before ours, ours bef
   expect(last[0]).toBe(`${served.uri}/v1/pre/namespaces`);
   expect(last[1]).toMatchObject({ 'X-Tenant': 'acme' });
   expect(sent[1]![0]).toContain('/v1/config?warehouse=anything');
+});
+
+test('an unchanged table costs a 304, a changed one is read', async () => {
+  const served = await serve();
+  await served.embedded.createNamespace(['n']);
+  const catalog = restClient(served, fetch);
+  const made = await catalog.createTable(['n'], { name: 't', schema });
+  expect(await catalog.loadTable(t)).toEqual(made);
+  expect(served.requests.at(-1)).toMatch(/^GET .* 304$/);
+  await served.embedded.commitTable(t, setA);
+  expect((await catalog.loadTable(t)).metadata.properties).toEqual({ a: 'b' });
+  expect(served.requests.at(-1)).toMatch(/^GET .* 200$/);
+  await served.embedded.dropTable(t, { purge: true });
+  await expect(catalog.loadTable(t)).rejects.toMatchObject({ code: 'not-found' });
+  const tiny = restClient(served, fetch, { cacheBytes: 10 });
+  await tiny.createTable(['n'], { name: 't', schema });
+  await tiny.loadTable(t);
+  expect(served.requests.at(-1)).toMatch(/^GET .* 200$/);
 });
 
 test('a table whose files can’t be reached is refused by name', async () => {

@@ -23,8 +23,9 @@ import type {
 import { Freshness } from '../freshness.ts';
 import { shownTable } from '../names.ts';
 import type { Warehouse } from '../warehouse.ts';
-import type { RestCall, RestHttp } from './http.ts';
+import type { RestAnswer, RestCall, RestHttp } from './http.ts';
 import { type RestSession, RestSessions } from './session.ts';
+import { TableCache } from './table-cache.ts';
 import { vendedIn } from './vended.ts';
 
 export interface RestCatalogOptions {
@@ -39,6 +40,8 @@ export interface RestCatalogOptions {
   readonly readAttempts: number;
   /** An older answer than before is not believed for this long. */
   readonly staleMs: number;
+  /** Tables kept by their ETags, by the length of the answers. */
+  readonly cacheBytes: number;
   /** Where files can be read and written: a table that lies elsewhere is refused. Missing: anywhere. */
   readonly storage?: Pick<Warehouse, 'uri' | 'holds'>;
   /** Ask for the files' keys, and hand them on as they come. */
@@ -54,14 +57,17 @@ export class RestCatalog implements Catalog {
   readonly #options: RestCatalogOptions;
   readonly #sessions: RestSessions;
   readonly #fresh: Freshness;
+  readonly #cache: TableCache;
 
   constructor(options: RestCatalogOptions) {
     this.#options = options;
+    // Keys come with whole tables only.
+    this.#cache = new TableCache(options.onCredentials === undefined ? options.cacheBytes : 0);
     this.#fresh = new Freshness(options.clock, options.staleMs);
     this.#sessions = new RestSessions({
       ...options,
       properties: options.properties ?? {},
-      ask: (call) => this.#read(call),
+      ask: async (call) => (await this.#read(call)).json,
     });
   }
 
@@ -128,7 +134,7 @@ export class RestCatalog implements Catalog {
       const asked = [...query, ['pageToken', encodeURIComponent(token)]];
       const text = asked.map(([name, value]) => `${name}=${value}`).join('&');
       const answer = await this.#read({ method: 'GET', url: `${url}?${text}`, changes: false });
-      const raw = asObject(answer, 'a page');
+      const raw = asObject(answer.json, 'a page');
       items.push(...asList(raw[key] ?? [], key));
       const next = raw['next-page-token'];
       token = typeof next === 'string' && next !== '' ? next : undefined;
@@ -143,9 +149,17 @@ export class RestCatalog implements Catalog {
 
   async loadTable(identifier: TableIdentifier): Promise<LoadedTable> {
     const url = tableUrl(await this.#sessions.get(), identifier);
-    const answer = await this.#read({ method: 'GET', url, changes: false, headers: this.#asks() });
-    const table = this.#loaded(identifier, answer);
+    const known = this.#cache.get(identifier);
+    const headers: Readonly<Record<string, string>> =
+      known === undefined ? this.#asks() : { 'if-none-match': known.etag };
+    const answer = await this.#read({ method: 'GET', url, changes: false, headers });
+    if (known !== undefined && answer.status === 304) {
+      this.#fresh.check(identifier, known.table.metadata);
+      return known.table;
+    }
+    const table = this.#loaded(identifier, answer.json);
     this.#fresh.check(identifier, table.metadata);
+    this.#cache.keep(table, answer);
     return this.#reachable(table);
   }
 
@@ -187,6 +201,7 @@ export class RestCatalog implements Catalog {
     const body = { source: plain(from), destination: plain(to) };
     await this.#change('POST', `${base}/tables/rename`, body);
     this.#fresh.forget(from);
+    this.#cache.forget(from);
   }
 
   async dropTable(
@@ -196,6 +211,7 @@ export class RestCatalog implements Catalog {
     const url = tableUrl(await this.#sessions.get(), identifier);
     await this.#change('DELETE', `${url}?purgeRequested=${purge}`);
     this.#fresh.forget(identifier);
+    this.#cache.forget(identifier);
   }
 
   /** Which catalog may take a table is for the catalog to say, when it is asked to. */
@@ -218,10 +234,11 @@ export class RestCatalog implements Catalog {
   }
 
   /** The answer to a change. One that can't be read leaves its outcome open. */
-  #changed(identifier: TableIdentifier, answer: unknown): LoadedTable {
+  #changed(identifier: TableIdentifier, answer: RestAnswer): LoadedTable {
     try {
-      const table = this.#loaded(identifier, answer);
+      const table = this.#loaded(identifier, answer.json);
       this.#fresh.note(identifier, table.metadata);
+      this.#cache.keep(table, answer);
       return table;
     } catch (caught) {
       throw new FloeError(
@@ -246,23 +263,23 @@ export class RestCatalog implements Catalog {
     url: string,
     body?: Json,
     headers: Readonly<Record<string, string>> = {},
-  ): Promise<unknown> {
+  ): Promise<RestAnswer> {
     const session = await this.#sessions.get();
     const call = { method, url, headers: { ...session.headers, ...headers }, changes: true };
     try {
-      return await this.#options.http.call(body === undefined ? call : { ...call, body });
+      return await this.#options.http.exchange(body === undefined ? call : { ...call, body });
     } catch (caught) {
       throw explained(caught);
     }
   }
 
   /** Sends until there is an answer, as often as is allowed. */
-  async #read(call: RestCall): Promise<unknown> {
+  async #read(call: RestCall): Promise<RestAnswer> {
     const { http, clock, prng, readAttempts } = this.#options;
     for (let attempt = 1; ; attempt += 1) {
       try {
         const headers = { ...this.#sessions.known?.headers, ...call.headers };
-        return await http.call({ ...call, headers });
+        return await http.exchange({ ...call, headers });
       } catch (caught) {
         const error = call.method === 'HEAD' ? FloeError.from(caught) : explained(caught);
         if (error.code !== 'unavailable' || attempt >= readAttempts) throw error;

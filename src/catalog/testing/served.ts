@@ -131,6 +131,7 @@ export function restClient(
     warehouse: 'anything',
     readAttempts: 3,
     staleMs: 60_000,
+    cacheBytes: 1024 * 1024,
     ...options,
   });
 }
