@@ -30,13 +30,14 @@ try {
   const suites: [string, string[]][] = [
     ['schema-registry/scenarios.py', [`http://${registry}`]],
     ['schema-registry/compat_run.py', [`http://${registry}`]],
+    [join(import.meta.dirname, 'registry_client.py'), [`http://${registry}`]],
     ['rest-catalog/scenarios.py', [`http://${catalog}`]],
   ];
   for (const [script, argv] of suites) {
     const names = Object.keys(known[script] ?? {});
     if (names.length > 0) argv.push('--known', names.join(','));
     process.stdout.write(`\n${script} ${argv.join(' ')}\n`);
-    const done = spawnSync(join(oracles, 'env.sh'), ['python', join(oracles, script), ...argv], {
+    const done = spawnSync(join(oracles, 'env.sh'), ['python', resolve(oracles, script), ...argv], {
       stdio: 'inherit',
     });
     if (done.status !== 0) failed += 1;
