@@ -122,7 +122,9 @@ try {
   const schema = metadata.schemas.find(
     (one) => one['schema-id'] === metadata['current-schema-id'],
   )!;
-  const upsert = upsertTable(resolveTopicConfigs(CONFIG), { schema, uuid, keyField: undefined })!;
+  const topicId = metadata.properties?.['floe.topic-id'] ?? '';
+  const table = { schema, uuid, keyField: undefined, topicId };
+  const upsert = upsertTable(resolveTopicConfigs(CONFIG), table)!;
   const request = { metadata, upsert, files: [], sidecars: [], prefix: 'file:///none' };
   const timed = async (name: string) => {
     const index = host(name);

@@ -1,6 +1,7 @@
 // One round of a table's commits: what is staged, dead letters first, then rows; then the store told what the table
 // holds. Not for: when, and what to do about a table that moved (coordinator.ts); one commit (commit.ts).
 import { FloeError } from '../base/error.ts';
+import type { Metrics } from '../base/metrics.ts';
 import { metadataFolder } from '../formats/iceberg/index.ts';
 import type { Stage, TablesMetadata } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
@@ -31,6 +32,7 @@ export interface TableCommitsDeps extends Omit<CommitterDeps, 'settings'> {
   /** Key indexes of upsert tables. */
   readonly keys: KeyIndexes;
   readonly runner: JobRunner;
+  readonly metrics: Metrics;
   readonly settings: TableSettings;
 }
 
@@ -196,13 +198,14 @@ export class TableCommits {
     const table = binding.jobTable()!;
     const upsert = upsertOf(resolveTopicConfigs(this.#topic.config), binding);
     if (upsert === undefined) return undefined;
-    const { keys, logger } = this.#deps;
+    const { keys, metrics, logger } = this.#deps;
     const { partition, offset } = table.system;
     return new TableUpserts({
       indexes: keys,
       upsert,
       order: { partition, offset },
       floor: (offsets) => committedFloor(this.#deps.log, this.#topic.partitions, offsets),
+      metrics,
       history: (topics) => this.#history(topics.get(this.#topic.topicId), { ...table, upsert }),
       logger,
     });

@@ -311,6 +311,8 @@ export class TableTopics implements Component {
       if (coordinator === undefined) return;
       await coordinator.abandon();
       const { identifier, tableUuid } = coordinator.view();
+      // Of an upsert table: its key index goes from this node's disk.
+      await this.#options.keys.release(tableUuid, true);
       const policy = resolveTopicConfigs(topic.config)['table.topic.deleted'];
       await retireTable(this.#options.catalog, { identifier, tableUuid, policy });
     });

@@ -57,8 +57,12 @@ export class Entries implements EntryColumns {
     const at = this.count;
     if (at === this.files.length) this.reserve(at + 1);
     const { hashes } = this;
-    for (let w = 0; w < HASH_WORDS; w += 1)
-      hashes[at * HASH_WORDS + w] = from.hashes[n * HASH_WORDS + w]!;
+    const to = at * HASH_WORDS;
+    const source = n * HASH_WORDS;
+    hashes[to] = from.hashes[source]!;
+    hashes[to + 1] = from.hashes[source + 1]!;
+    hashes[to + 2] = from.hashes[source + 2]!;
+    hashes[to + 3] = from.hashes[source + 3]!;
     this.files[at] = from.files[n]!;
     this.positions[at] = from.positions[n]!;
     this.commits[at] = from.commits[n]!;
@@ -81,10 +85,12 @@ export function compareHashes(
   b: Pick<EntryColumns, 'hashes'>,
   m: number,
 ): number {
+  const at = n * HASH_WORDS;
+  const bt = m * HASH_WORDS;
   for (let w = 0; w < HASH_WORDS; w += 1) {
-    const x = a.hashes[n * HASH_WORDS + w]! >>> 0;
-    const y = b.hashes[m * HASH_WORDS + w]! >>> 0;
-    if (x !== y) return x < y ? -1 : 1;
+    const x = a.hashes[at + w]!;
+    const y = b.hashes[bt + w]!;
+    if (x !== y) return x >>> 0 < y >>> 0 ? -1 : 1;
   }
   return 0;
 }
@@ -203,8 +209,17 @@ function gather<T extends Int32Array | Uint32Array | Float64Array>(
 }
 
 /** Position after the last entry of `entries` with the hash of entry `n`. */
-export function groupEnd(entries: EntryColumns, n: number): number {
+export function groupEnd({ hashes, count }: EntryColumns, n: number): number {
+  const at = n * HASH_WORDS;
+  const h0 = hashes[at]!;
   let end = n + 1;
-  while (end < entries.count && compareHashes(entries, n, entries, end) === 0) end += 1;
+  for (let next = at + HASH_WORDS; end < count && hashes[next] === h0; next += HASH_WORDS) {
+    const same =
+      hashes[next + 1] === hashes[at + 1] &&
+      hashes[next + 2] === hashes[at + 2] &&
+      hashes[next + 3] === hashes[at + 3];
+    if (!same) break;
+    end += 1;
+  }
   return end;
 }

@@ -26,6 +26,8 @@ export interface UpsertTable {
   readonly operationField: number | undefined;
   /** The record key's column, by which null values name their rows; undefined: the table has none. */
   readonly keyField: number | undefined;
+  /** The topic's id: stamps of another topic's changes say nothing about these. */
+  readonly topicId: string;
 }
 
 export const KEY_COLUMN = '_kafka_key';
@@ -33,10 +35,15 @@ export const KEY_COLUMN = '_kafka_key';
 /** Undefined for an append-only table. @throws FloeError `invalid` naming the column that can't be a key. */
 export function upsertTable(
   config: TopicConfigs,
-  table: { readonly schema: Schema; readonly uuid: string; readonly keyField: number | undefined },
+  table: {
+    readonly schema: Schema;
+    readonly uuid: string;
+    readonly keyField: number | undefined;
+    readonly topicId: string;
+  },
 ): UpsertTable | undefined {
   if (!config['table.topic.upsert.enable']) return undefined;
-  const { schema, uuid, keyField } = table;
+  const { schema, uuid, keyField, topicId } = table;
   const configured = config['table.topic.id.columns'];
   const keyName = keyField === undefined ? undefined : findField(schema, keyField)?.name;
   if (
@@ -60,6 +67,7 @@ export function upsertTable(
     nulls: config['table.topic.id.null'],
     operationField,
     keyField,
+    topicId,
   };
 }
 

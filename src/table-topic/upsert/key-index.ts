@@ -307,7 +307,7 @@ export class KeyIndexHost implements KeyIndexes {
 
   #index(tableUuid: string, upsert: UpsertTable): OpenIndex {
     const idFields = upsert.columns.map(({ fieldId }) => fieldId);
-    const identity = idFields.join();
+    const identity = `${upsert.topicId}/${idFields.join()}`;
     const known = this.#open.get(tableUuid);
     if (known?.identity === identity) return known;
     known?.store.close();
@@ -315,6 +315,7 @@ export class KeyIndexHost implements KeyIndexes {
     const store = KeyStore.open(database, runs, {
       tableUuid,
       idFields,
+      topicId: upsert.topicId,
       newOrigin: () => this.#deps.ids.uuid(),
     });
     const index = { store, identity, pending: undefined };

@@ -32,6 +32,8 @@ export interface IndexIdentity {
   readonly tableUuid: string;
   /** Field ids of the key's columns, in order. */
   readonly idFields: readonly number[];
+  /** Whose changes its stamps are. */
+  readonly topicId: string;
 }
 
 /** A step to another snapshot, made whole or not at all. */
@@ -126,8 +128,8 @@ export class KeyStore {
     // Losing the last step to a power cut is fine, a torn file is not.
     db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
     db.exec(TABLES);
-    const { tableUuid, idFields, newOrigin = () => 'here' } = identity;
-    const wanted = JSON.stringify({ version: SCHEMA_VERSION, tableUuid, idFields });
+    const { tableUuid, idFields, topicId, newOrigin = () => 'here' } = identity;
+    const wanted = JSON.stringify({ version: SCHEMA_VERSION, tableUuid, idFields, topicId });
     const store = new KeyStore(db, runFiles, { identity: wanted, newOrigin });
     if (store.#state('identity') === wanted) store.#load();
     else store.reset();

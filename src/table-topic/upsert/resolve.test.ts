@@ -10,7 +10,7 @@ import { isSorted } from './run.ts';
 import { MemoryRunFiles } from './run-files.ts';
 import { decodeSidecar, encodeSidecar, type Stamp } from './sidecar.ts';
 
-const IDENTITY = { tableUuid: 't', idFields: [1] };
+const IDENTITY = { tableUuid: 't', idFields: [1], topicId: 'x' };
 
 const dataFile = (path: string, recordCount: number): DataFile => ({
   content: 0,

@@ -264,29 +264,46 @@ export class RunBuilder {
 /** One after another the entries of a run. */
 class RunCursor {
   readonly run: Run;
-  at = 0;
-  block: EntryColumns | undefined;
-  entry = 0;
+  #next = 0;
+  #end = 0;
+  block: EntryColumns;
+  entry = -1;
+  /** First word of the entry, unsigned; past all words at the end. */
+  word = 0;
 
   constructor(run: Run) {
     this.run = run;
-    this.#load();
+    this.block = NOTHING;
+    this.next();
   }
 
   get done(): boolean {
-    return this.at >= this.run.count;
+    return this.word === PAST_ALL;
   }
 
   next(): void {
-    this.at += 1;
-    this.#load();
+    this.entry += 1;
+    if (this.entry === this.#end) {
+      if (this.#next === this.run.blockCount) {
+        this.word = PAST_ALL;
+        return;
+      }
+      this.block = this.run.block(this.#next);
+      this.#end = this.run.countIn(this.#next);
+      this.#next += 1;
+      this.entry = 0;
+    }
+    this.word = this.block.hashes[this.entry * HASH_WORDS]! >>> 0;
   }
+}
 
-  #load(): void {
-    if (this.done) return;
-    this.entry = this.at % BLOCK_ENTRIES;
-    this.block = this.run.block(Math.floor(this.at / BLOCK_ENTRIES));
-  }
+const NOTHING = new Entries(0);
+const PAST_ALL = 2 ** 32;
+
+/** Whether `a` stands before `b`. */
+function isBefore(a: RunCursor, b: RunCursor): boolean {
+  if (a.word !== b.word) return a.word < b.word;
+  return !a.done && compareHashes(a.block, a.entry, b.block, b.entry) < 0;
 }
 
 /**
@@ -298,28 +315,42 @@ export function mergeRuns(
   visit: (entries: EntryColumns, n: number) => void,
 ): void {
   const cursors = runs.map((run) => new RunCursor(run));
-  const key = new Entries(1);
+  // A window moves on with `next`: the key is kept aside.
+  const key = new Int32Array(HASH_WORDS);
   for (;;) {
-    let newest: RunCursor | undefined;
+    let newest = cursors[0];
+    for (const cursor of cursors) if (isBefore(cursor, newest!)) newest = cursor;
+    if (newest === undefined || newest.done) break;
+    // Older runs say nothing of a key that a newer one has.
     for (const cursor of cursors) {
-      if (cursor.done) continue;
-      if (
-        newest === undefined ||
-        compareHashes(cursor.block!, cursor.entry, newest.block!, newest.entry) < 0
-      )
-        newest = cursor;
+      if (cursor === newest) continue;
+      while (cursor.word === newest.word && isSame(cursor, newest)) cursor.next();
     }
-    if (newest === undefined) break;
-    key.clear();
-    key.copy(newest.block!, newest.entry);
-    for (const cursor of cursors) {
-      while (!cursor.done && compareHashes(cursor.block!, cursor.entry, key, 0) === 0) {
-        if (cursor === newest) visit(cursor.block!, cursor.entry);
-        cursor.next();
-      }
-    }
+    const { hashes } = newest.block;
+    const at = newest.entry * HASH_WORDS;
+    key[0] = hashes[at]!;
+    key[1] = hashes[at + 1]!;
+    key[2] = hashes[at + 2]!;
+    key[3] = hashes[at + 3]!;
+    do {
+      visit(newest.block, newest.entry);
+      newest.next();
+    } while (!newest.done && hasHash(newest, key));
   }
   for (const { run } of cursors) run.release();
+}
+
+const isSame = (a: RunCursor, b: RunCursor): boolean =>
+  compareHashes(a.block, a.entry, b.block, b.entry) === 0;
+
+function hasHash({ block: { hashes }, entry }: RunCursor, key: Int32Array): boolean {
+  const at = entry * HASH_WORDS;
+  return (
+    hashes[at] === key[0] &&
+    hashes[at + 1] === key[1] &&
+    hashes[at + 2] === key[2] &&
+    hashes[at + 3] === key[3]
+  );
 }
 
 /** For tests and checks: entries sorted, groups together. */

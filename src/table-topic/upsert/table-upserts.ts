@@ -5,12 +5,14 @@
 import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
+import type { Metrics } from '../../base/metrics.ts';
 import { dataFolder } from '../../formats/iceberg/commit.ts';
 import { currentSnapshot } from '../../formats/iceberg/history.ts';
 import type { DataFile, TableMetadata } from '../../formats/iceberg/types.ts';
 import type { TableBinding } from '../binding.ts';
 import type { TopicConfigs } from '../settings.ts';
-import { type Offsets, readBack } from '../watermark.ts';
+import { countChanges } from '../table-metrics.ts';
+import { type Offsets, readBack, TOPIC_ID_PROPERTY } from '../watermark.ts';
 import { type UpsertTable, upsertTable } from './id-columns.ts';
 import type { KeyIndexes, PreparedChanges, PrepareRequest } from './key-index.ts';
 import type { SidecarRef } from './sidecar.ts';
@@ -29,6 +31,7 @@ export interface TableUpsertsOptions {
   readonly floor: (offsets: Offsets) => Promise<number>;
   /** Committed changes above the floor, read again from the log; by topic id what the table holds. */
   readonly history: (topics: ReadonlyMap<string, Offsets>) => Promise<readonly Uint8Array[]>;
+  readonly metrics: Metrics;
   readonly logger: Logger;
 }
 
@@ -108,7 +111,8 @@ export class TableUpserts {
 
   /** The commit is certain. What goes wrong here is the index's business: it finds out by reading. */
   async landed(draft: UpsertDraft, made: LandedCommit): Promise<void> {
-    const { indexes, floor, logger } = this.#options;
+    const { indexes, floor, metrics, logger } = this.#options;
+    countChanges(metrics, draft.changes);
     try {
       await indexes.landed({
         tableUuid: made.tableUuid,
@@ -146,6 +150,8 @@ export function slim(metadata: TableMetadata): TableMetadata {
 export function upsertOf(config: TopicConfigs, binding: TableBinding): UpsertTable | undefined {
   const table = binding.jobTable();
   if (table === undefined) return undefined;
-  const uuid = binding.table!.metadata['table-uuid'];
-  return upsertTable(config, { schema: table.schema, uuid, keyField: table.system.key });
+  const { 'table-uuid': uuid, properties } = binding.table!.metadata;
+  const topicId = properties?.[TOPIC_ID_PROPERTY] ?? '';
+  const { schema, system } = table;
+  return upsertTable(config, { schema, uuid, keyField: system.key, topicId });
 }

@@ -1,6 +1,7 @@
 // Upsert tables end to end in one process: records in, rows out, read with their deletes by our scan planner and a
 // Parquet reader that isn't ours.
 import { expect, test } from 'vitest';
+import { manifestSource, planScan } from '../../formats/iceberg/index.ts';
 import type { RecordInput } from '../../protocol/record-builder.ts';
 import { Bench } from '../testing/bench.ts';
 import { KeyIndexHost } from './key-index.ts';
@@ -216,5 +217,96 @@ test('K3: another node starts from the checkpoint', async () => {
   expect(await texts(bench)).toEqual(['1=a', '2=bb']);
   expect(reads.filter((uri) => uri.endsWith('.parquet'))).toEqual([]);
   expect(reads.filter((uri) => uri.includes('/floe-keys/'))).toHaveLength(2);
+  await bench.stop();
+});
+
+test.each(['2', '3'])(
+  'compaction keeps every row where the index finds it (v%s)',
+  async (format) => {
+    const bench = await Bench.open();
+    bench.start();
+    const topic = await bench.topic('t', { ...CONFIG, 'table.topic.format.version': format });
+    for (let n = 0; n < 10; n += 1) {
+      bench.produce(topic, [put(n, `a${n}`), put(n + 1, `b${n}`), put(100, `c${n}`)]);
+      await bench.tables.commit('t');
+    }
+    const before = await texts(bench);
+    await bench.tables.maintain('t', 'compact');
+    expect(await texts(bench)).toEqual(before);
+    const compacted = (await bench.load('t')).snapshots!.at(-1)!.summary!;
+    expect(compacted['operation']).toBe('replace');
+    bench.produce(topic, [put(3, 'new'), tombstone('100'), put(5, 'newer')]);
+    await bench.tables.commit('t');
+    const expected = before
+      .filter((row) => !row.startsWith('100='))
+      .map((row) => row.replace(/^3=.*/, '3=new').replace(/^5=.*/, '5=newer'));
+    expect(await texts(bench)).toEqual(expected);
+    await bench.stop();
+  },
+);
+
+test('Debezium’s events make a table that mirrors the source', async () => {
+  const bench = await Bench.open();
+  bench.start();
+  const topic = await bench.topic('t', {
+    ...CONFIG,
+    'table.topic.transform.value.type': 'flatten_debezium',
+  });
+  const source = {
+    version: '3',
+    connector: 'postgresql',
+    name: 'x',
+    ts_ms: 1,
+    db: 'd',
+    table: 't',
+  };
+  const event = (op: string, before: object | null, after: object | null) => ({
+    key: json({ id: ((after ?? before) as { id: number }).id }),
+    value: json({ before, after, source, op, ts_ms: 2 }),
+  });
+  bench.produce(topic, [
+    event('r', null, { id: 1, text: 'a' }),
+    event('c', null, { id: 2, text: 'b' }),
+    event('u', { id: 1, text: 'a' }, { id: 1, text: 'aa' }),
+    event('d', { id: 2, text: 'b' }, null),
+    tombstone(json({ id: 2 })),
+    event('c', null, { id: 3, text: 'c' }),
+    // Sent again after a restart of the connector.
+    event('c', null, { id: 3, text: 'c' }),
+  ]);
+  await bench.tables.commit('t');
+  expect(await texts(bench)).toEqual(['1=aa', '3=c']);
+  bench.produce(topic, [event('d', { id: 1, text: 'aa' }, null)]);
+  await bench.tables.commit('t');
+  expect(await texts(bench)).toEqual(['3=c']);
+  await bench.stop();
+});
+
+test('K5: after an upgrade to v3 vectors take in position deletes, which leave', async () => {
+  const bench = await Bench.open();
+  bench.start();
+  const topic = await bench.topic('t', CONFIG);
+  bench.produce(topic, [put(1, 'a'), put(2, 'b'), put(3, 'c'), put(4, 'd')]);
+  await bench.tables.commit('t');
+  bench.produce(topic, [put(1, 'aa'), put(5, 'e'), put(6, 'f')]);
+  await bench.tables.commit('t');
+  // One delete file about rows of both data files.
+  bench.produce(topic, [put(2, 'bb'), put(5, 'ee')]);
+  await bench.tables.commit('t');
+  await bench.catalog.commitTable(
+    { namespace: ['kafka'], name: 't' },
+    { requirements: [], updates: [{ action: 'upgrade-format-version', 'format-version': 3 }] },
+  );
+  bench.produce(topic, [put(3, 'cc')]);
+  await bench.tables.commit('t');
+  expect(await texts(bench)).toEqual(['1=aa', '2=bb', '3=cc', '4=d', '5=ee', '6=f']);
+  const metadata = await bench.load('t');
+  const { files } = await planScan({ metadata, source: manifestSource(bench.warehouse) });
+  const deletes = files.flatMap(({ positionDeletes }) => positionDeletes.map(({ file }) => file));
+  expect(deletes.map(({ fileFormat }) => fileFormat)).toEqual(['PUFFIN', 'PUFFIN']);
+  expect(metadata.snapshots!.at(-1)!.summary).toMatchObject({
+    'removed-position-delete-files': '2',
+    'total-position-deletes': '4',
+  });
   await bench.stop();
 });
