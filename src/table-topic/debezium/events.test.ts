@@ -273,6 +273,21 @@ describe('schemas that come along', () => {
     ]);
   });
 
+  test('a column that comes later, into a table that is there', async () => {
+    const topic = await load([wrap([field('id', 'int32')], change({ id: 1 }))], JSON_CONFIG);
+    const wider = [field('id', 'int32'), field('more', 'string')];
+    bench.produce(topic, [
+      wrap(wider, change({ id: 2, more: 'x' })),
+      wrap([field('id', 'int32')], change({ id: 3 })),
+    ]);
+    await bench.tables.commit('t');
+    expect((await rows()).map((row) => [row['id'], row['more'] ?? null])).toEqual([
+      [1, null],
+      [2, 'x'],
+      [3, null],
+    ]);
+  });
+
   test('with dlq an incompatible version is refused', async () => {
     const v1 = [field('id', 'int32')];
     const v2 = [field('id', 'string')];

@@ -4,6 +4,7 @@
 import type { BytesColumn } from '../../formats/arrow/byte-columns.ts';
 import { RowFailure } from '../../formats/arrow/row-failure.ts';
 import type { Int64Column } from '../../formats/arrow/scalar-columns.ts';
+import { highestFieldId } from '../../formats/iceberg/schema.ts';
 import { JsonCursor } from '../../formats/json/cursor.ts';
 import { UNFIT } from '../../formats/json/decoder.ts';
 import { changeKindOf } from '../change.ts';
@@ -170,7 +171,7 @@ function compileSent(target: ConverterTarget, reader: EventReader, sent: SentSch
   const selection = { ...listsOf(config), rename: [] };
   const evolution = evolve({
     schema: table.schema,
-    lastColumnId: 0,
+    lastColumnId: highestFieldId(table.schema),
     fields: table.fields,
     proposed: selectColumns(sent.columns, selection),
     newColumns: config['table.topic.evolution.incompatible'] === 'new_column',

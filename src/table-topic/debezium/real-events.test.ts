@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { RecordInput } from '../../protocol/record-builder.ts';
 import { Bench, framed } from '../testing/bench.ts';
 import { readRows } from '../testing/parquet-rows.ts';
+import { liveRows } from '../upsert/testing/live-rows.ts';
 
 const folder = new URL('../../../../shared/data/debezium/', import.meta.url);
 const here = existsSync(folder);
@@ -146,5 +147,43 @@ describe.skipIf(!here)('events from PostgreSQL', () => {
       ['d', 2n, null, null, null],
     ]);
     expect(rows[0]!['_cdc_source']).toMatchObject({ table: 'all_types', txId: 744n });
+  });
+
+  describe('upserted, the tables hold what the database held in the end', () => {
+    const ids: Record<string, string> = {
+      all_types: '[id]',
+      customers: '[id]',
+      orders: '[order_id, line_no]',
+      toasted: '[id]',
+    };
+    const final = here
+      ? (JSON.parse(readFileSync(new URL('postgres-final.json', folder), 'utf8')) as Record<
+          string,
+          { readonly rows: number; readonly keys: readonly Record<string, number>[] }
+        >)
+      : {};
+
+    for (const [table, columns] of Object.entries(ids)) {
+      test.each(['avro', 'json'])(`${table}, from %s`, async (format) => {
+        const topic = `pg.inventory.${table}`;
+        const records = format === 'avro' ? await avroRecords(topic) : jsonRecords(topic, true);
+        const half = Math.ceil(records.length / 2);
+        await load(topic, records.slice(0, half), {
+          'table.topic.convert.value.type': format === 'avro' ? 'by_schema_id' : 'json',
+          'table.topic.upsert.enable': 'true',
+          'table.topic.id.columns': columns,
+        });
+        bench.produce(bench.directory.byName(topic)!, records.slice(half));
+        await bench.tables.commit(topic);
+        const found = await liveRows(bench.warehouse, await bench.load(topic.replaceAll('.', '_')));
+        const keys = found.map((row) =>
+          Object.fromEntries(
+            Object.keys(final[table]!.keys[0]!).map((name) => [name, Number(row[name])]),
+          ),
+        );
+        expect(keys).toHaveLength(final[table]!.rows);
+        expect(keys).toEqual(expect.arrayContaining([...final[table]!.keys]));
+      });
+    }
   });
 });
