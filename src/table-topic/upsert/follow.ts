@@ -18,8 +18,8 @@ import type { LiveFiles } from './live-files.ts';
 import { readPositionDeletes } from './read-deletes.ts';
 import { readKeyColumns } from './read-keys.ts';
 
-/** Entries that are sorted and looked up at a time: bounds the memory of a rebuild. */
-const ENTRIES_AT_ONCE = 2_000_000;
+/** Entries that are sorted and looked up at a time: a rebuild takes some 100 bytes for each. */
+const ENTRIES_AT_ONCE = 4_000_000;
 /** Most rows one deletion vector may name. */
 const MAX_VECTOR_ROWS = 100_000_000;
 
