@@ -15,6 +15,7 @@ import type {
 import { fieldPath } from '../formats/arrow/proposed-schema.ts';
 import { indexSchema, isPromotionAllowed } from '../formats/iceberg/schema.ts';
 import type { IcebergType, NestedField, Schema } from '../formats/iceberg/types.ts';
+import { distinctFullNames } from './full-names.ts';
 
 /** Source path, path and type, or path and name, → field id. */
 export type FieldMap = ReadonlyMap<string, number>;
@@ -53,7 +54,8 @@ export interface Evolution {
 
 export function evolve(request: EvolveRequest): Evolution {
   const run = new EvolutionRun(request);
-  const fields = run.struct(request.schema.fields, request.proposed.fields, ROOT);
+  const columns = run.struct(request.schema.fields, request.proposed.fields, ROOT);
+  const fields = run.schemaChanged ? distinctFullNames(columns, request.lastColumnId) : columns;
   return {
     schema: run.schemaChanged ? { ...request.schema, fields } : request.schema,
     lastColumnId: run.lastColumnId,
