@@ -227,11 +227,11 @@ describe('the world', () => {
     bench.produce(topic, [{ value: 'a' }]);
     await bench.tables.commit('t');
     const [there, away] = ['t', 'elsewhere'].map((name) => ({ namespace: ['kafka'], name }));
-    await bench.catalog.renameTable(there!, away!);
+    await bench.catalog.renameTable!(there!, away!);
     bench.produce(topic, [{ value: 'b' }]);
     await expect.poll(async () => (await bench.tables.status('t')).state).toBe('suspended');
     expect((await bench.tables.status('t')).reason).toMatch(/t/);
-    await bench.catalog.renameTable(away!, there!);
+    await bench.catalog.renameTable!(away!, there!);
     await expect
       .poll(async () => (await bench.tables.status('t')).lagRecords, { timeout: 10_000 })
       .toBe(0);
