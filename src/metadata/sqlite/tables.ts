@@ -200,8 +200,10 @@ export class SqliteTables implements TablesMetadata {
     });
   }
 
+  // Lazily: undone by a power failure, the range is read again and its intents are back. A commit that holds it waits
+  // for the disk before it is sent (markAttempted).
   async stage(request: StageRequest): Promise<StageOutcome> {
-    return this.#db.transaction(() => this.#stage(request));
+    return this.#db.lazyTransaction(() => this.#stage(request));
   }
 
   /** {@link stage} as part of a commit of the log. A topic without record refuses it, and nothing else. */
@@ -297,8 +299,9 @@ export class SqliteTables implements TablesMetadata {
     });
   }
 
+  // Lazily: the table itself says what it holds (T4).
   async markCommitted(request: CommittedRequest): Promise<void> {
-    this.#db.transaction(() => {
+    this.#db.lazyTransaction(() => {
       this.#fenced(request.topicId, request.epoch);
       const remove = this.#db.prepare('DELETE FROM table_stages WHERE sequence = ?');
       for (const sequence of request.sequences) remove.run(sequence);
@@ -545,8 +548,9 @@ export class SqliteTables implements TablesMetadata {
     return prefixes.every((prefix) => find.get(prefix) !== undefined);
   }
 
+  // Lazily: an intent that is back is judged by the table's history before anything is deleted.
   async dropIntents(prefixes: readonly string[]): Promise<void> {
-    this.#db.transaction(() => this.#dropIntents(prefixes));
+    this.#db.lazyTransaction(() => this.#dropIntents(prefixes));
   }
 
   #dropIntents(prefixes: readonly string[]): void {

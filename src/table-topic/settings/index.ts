@@ -93,13 +93,29 @@ export function parseTopicConfig(name: string, value: string): { name: string; v
   return { name: proper, value: setting.format(parseSetting(name, setting, value)) };
 }
 
+export type ResolvedTopicConfigs = TopicConfigs & {
+  readonly properties: Readonly<Record<string, string>>;
+};
+
+/** A topic's config is never changed in place, and asked for at every commit and look. */
+const resolved = new WeakMap<Readonly<Record<string, string>>, ResolvedTopicConfigs>();
+
 /**
  * What a topic's config asks of its table; other configs of the topic are passed over.
  * @throws FloeError `invalid`, `unsupported`.
  */
 export function resolveTopicConfigs(
   config: Readonly<Record<string, string>>,
-): TopicConfigs & { readonly properties: Readonly<Record<string, string>> } {
+): ResolvedTopicConfigs {
+  let found = resolved.get(config);
+  if (found === undefined) {
+    found = resolve(config);
+    resolved.set(config, found);
+  }
+  return found;
+}
+
+function resolve(config: Readonly<Record<string, string>>): ResolvedTopicConfigs {
   const values: Record<string, unknown> = {};
   const properties: Record<string, string> = {};
   for (const [name, setting] of Object.entries(topicConfigs)) values[name] = setting.default;
