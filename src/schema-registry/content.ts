@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import { FloeError } from '../base/error.ts';
 import { uuidToText } from '../base/prng.ts';
 import type {
-  ContextId,
   ReferenceTarget,
   RegistryMetadata,
   SchemaContent,
@@ -60,7 +59,7 @@ interface Walk {
 export class SchemaContents {
   readonly #metadata: RegistryMetadata;
   readonly #settings: RegistrySettings;
-  /** Parsed schemas by context and id. */
+  /** Parsed schemas by guid and context. */
   readonly #parsed: Recent<unknown>;
   /** What was made of texts that clients sent: producers look up the same ones all the time. */
   readonly #prepared: Recent<PreparedSchema>;
@@ -131,10 +130,9 @@ export class SchemaContents {
     return row.type === 'PROTOBUF' ? withWellKnown(row.schema, texts) : texts;
   }
 
-  /** Drops what is kept about an id that was permanently deleted. */
-  forget(id: ContextId): void {
-    this.#parsed.delete(keyOf(id));
-    // Others may have referred to it.
+  /** Drops what is kept, after versions went for good: others may have referred to them. */
+  clear(): void {
+    this.#parsed.clear();
     this.#prepared.clear();
   }
 
@@ -257,7 +255,8 @@ function keyOfInput(input: SchemaInput, { normalize, context }: PrepareForm): st
   return [schemaType, normalize, context, contractText(input), others, schema].join('\n');
 }
 
-const keyOf = ({ context, id }: ContextId) => `${id} ${context}`;
+/** By content, which an id doesn't always name: imports may bring another under it. */
+const keyOf = ({ context, guid }: SchemaRow) => `${guid} ${context}`;
 
 /** Equal parts, equal guid: SHA-256 cut to 128 bits, in the form of a UUID. */
 function guidOf(parts: readonly string[]): string {

@@ -92,8 +92,6 @@ export const errors = {
     registryError('invalid', 42208, `The specified subject '${subject}' is not valid: ${reason}`),
   invalidRuleSet: (reason: string) =>
     registryError('invalid', 42210, `Invalid rule set: ${reason}`),
-  contextNotEmpty: (context: string) =>
-    registryError('invalid', 42211, `The specified context '${context}' is not empty.`),
   schemaTooLarge: (message: string) => registryError('exhausted', 42209, message),
   invalidRequest: (message: string) => registryError('invalid', 422, message),
   missingReference: ({ subject, version }: SchemaReference) =>

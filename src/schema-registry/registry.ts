@@ -67,8 +67,8 @@ export class SchemaRegistry {
     const metadata = new CachedRegistry(store, limits['schema.registry.cache.bytes']);
     this.#metadata = metadata;
     this.#limits = limits;
-    this.settings = new SubjectSettings(metadata);
     this.contents = new SchemaContents(metadata, limits);
+    this.settings = new SubjectSettings(metadata, () => this.contents.clear());
   }
 
   /** Registers under the subject; the same content gives the same id, and the same live version. */
@@ -266,7 +266,7 @@ export class SchemaRegistry {
       if (!permanent && live.length === 0) throw errors.subjectSoftDeleted(subject);
       const versions = (permanent ? all : live).map((row) => row.version);
       await this.#remove({ subject, stamp, versions, permanent });
-      for (const row of permanent ? all : []) this.contents.forget(row);
+      if (permanent) this.contents.clear();
       await this.settings.forget(subject);
       return versions;
     });
@@ -280,12 +280,11 @@ export class SchemaRegistry {
       if (all.length === 0) throw errors.subjectNotFound(subject);
       const candidates =
         choice === 'latest' && !permanent ? all.filter((row) => !row.deleted) : all;
-      const chosen = choose(candidates, choice);
-      const { version, deleted } = chosen;
+      const { version, deleted } = choose(candidates, choice);
       if (permanent && !deleted) throw errors.versionNotSoftDeleted(subject, version);
       if (!permanent && deleted) throw errors.versionSoftDeleted(subject, version);
       await this.#remove({ subject, stamp, versions: [version], permanent });
-      if (permanent) this.contents.forget(chosen);
+      if (permanent) this.contents.clear();
       return version;
     });
   }

@@ -85,9 +85,12 @@ const GLOBAL = '';
 
 export class SubjectSettings {
   readonly #metadata: RegistryMetadata;
+  readonly #onRemoved: () => void;
 
-  constructor(metadata: RegistryMetadata) {
+  /** `onRemoved` is called when a change of mode has removed versions for good. */
+  constructor(metadata: RegistryMetadata, onRemoved: () => void) {
     this.#metadata = metadata;
+    this.#onRemoved = onRemoved;
   }
 
   /** The subject's own config; undefined when it has none. Without subject the global one, default included. */
@@ -203,6 +206,7 @@ export class SubjectSettings {
       const request = { subject: names[at]!, stamp, versions: numbers, permanent: true };
       await this.#metadata.deleteVersions(request);
     }
+    this.#onRemoved();
   }
 
   /** The subject itself, or those of a context, or all. */

@@ -36,15 +36,20 @@ test('each context has its ids and subjects; listings and look-ups reach them', 
 });
 
 test('what is not in the default context is looked for in the others', async () => {
-  const { call, register } = open();
+  const { call, register, registry } = open();
+  await call('PUT', '/config', { compatibility: 'NONE' });
   await register('x', int);
   await register(':.b:x', int);
   await register(':.b:only', int);
-  await register(':.b:only', long, { schemaType: 'AVRO' });
+  await register(':.b:only', long);
   expect((await call('GET', '/subjects/only/versions/1')).body.subject).toBe(':.b:only');
   const lookup = await call('POST', '/subjects/only', { schema: JSON.stringify(int) });
   expect(lookup.body).toMatchObject({ subject: ':.b:only', id: 1 });
   expect((await call('GET', '/subjects/nowhere/versions/1')).body.error_code).toBe(40401);
+  // Not for those in the same process: ids of another context mean something else.
+  const source = registrySource(registry);
+  await expect(source.latest('only')).rejects.toMatchObject({ code: 'not-found' });
+  expect(await source.latest(':.b:only')).toMatchObject({ version: 2 });
 });
 
 test('references are of the same context unless they name another', async () => {
@@ -83,7 +88,8 @@ test('config and mode come from the nearest: subject, context, registry', async 
 });
 
 test('an alias stands for its subject', async () => {
-  const { call, register } = open();
+  const opened = open();
+  const { call, register } = opened;
   await register('real', int);
   expect((await call('PUT', '/config/nick', { alias: 'real' })).body).toEqual({ alias: 'real' });
   expect((await call('GET', '/subjects/nick/versions/latest')).body.subject).toBe('real');
@@ -92,6 +98,8 @@ test('an alias stands for its subject', async () => {
     schema: JSON.stringify(long),
   });
   expect(check.body.is_compatible).toBe(false);
+  const { registry } = opened;
+  expect((await registrySource(registry).latest('nick')).subject).toBe('real');
   expect((await call('PUT', '/config/nick', { alias: null })).body).toEqual({});
   expect((await call('GET', '/subjects/nick/versions/latest')).status).toBe(404);
 });
@@ -150,6 +158,23 @@ test('import: only into what is empty, and over what was soft-deleted', async ()
   expect(imported.body).toMatchObject({ id: 9, version: 1 });
   expect((await call('PUT', '/mode/:.b:', { mode: 'READWRITE' })).status).toBe(200);
   expect((await register(':.b:t', int)).body.id).toBe(10);
+});
+
+test('an import over what was there: what was kept of the old goes', async () => {
+  const { call, register } = open();
+  const user = { type: 'array', items: 'I' };
+  const references = { references: [{ name: 'I', subject: 's', version: 1 }] };
+  await register('s', int);
+  const before = await register('user', user, references);
+  expect(before.status).toBe(200);
+  for (const subject of ['user', 's']) await call('DELETE', `/subjects/${subject}`);
+  await call('PUT', '/mode', { mode: 'IMPORT' });
+  const wide = { type: 'fixed', name: 'I', size: 16 };
+  await register('s', wide, { id: 1, version: 1 });
+  const after = await register('user', user, { id: 2, version: 1, ...references });
+  expect(after.status).toBe(200);
+  const resolved = await call('GET', '/schemas/ids/2?format=resolved');
+  expect(JSON.parse(resolved.body.schema).items.size).toBe(16);
 });
 
 test('a schema with its references inlined is found', async () => {
