@@ -80,6 +80,12 @@ export class MetadataBuilder {
     this.#draft['format-version'] = version;
   }
 
+  /** @throws FloeError `invalid` below format version 3. */
+  requireRowLineage(): void {
+    if (this.#version < 3)
+      throw invalid(`row lineage needs format version 3, the table has ${this.#version}`);
+  }
+
   setLocation(location: string): void {
     const trimmed = location.replace(/\/+$/, '');
     if (!/^[a-z][a-z0-9+.-]*:\/\/?[^/]?/i.test(trimmed))

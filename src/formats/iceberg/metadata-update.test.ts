@@ -174,3 +174,15 @@ test('the metadata log keeps what the property says and names what it forgets', 
   expect(state['metadata-log']!.map((entry) => entry['metadata-file'])).toEqual(['m2', 'm3']);
   expect(forgotten).toEqual(['m0', 'm1']);
 });
+
+test('row lineage is a matter of the format version', () => {
+  const lineage = [{ action: 'enable-row-lineage' }];
+  const { metadata } = new TestTable();
+  expect(() => applyUpdates(metadata, lineage, 9)).toThrow(/needs format version 3/);
+  const upgraded = applyUpdates(
+    metadata,
+    [{ action: 'upgrade-format-version', 'format-version': 3 }, ...lineage],
+    9,
+  );
+  expect(upgraded['next-row-id']).toBe(0);
+});

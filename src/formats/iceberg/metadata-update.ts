@@ -25,6 +25,8 @@ const HANDLERS: Readonly<Record<string, Apply>> = {
   'assign-uuid': (builder, { uuid }) => builder.assignUuid(asText(uuid, 'uuid')),
   'upgrade-format-version': (builder, update) =>
     builder.upgradeFormatVersion(asInt(update['format-version'], 'format-version')),
+  // Of clients from before v3 was settled: every table of v3 has row lineage.
+  'enable-row-lineage': (builder) => builder.requireRowLineage(),
   'add-schema': (builder, update) => {
     const last = update['last-column-id'];
     builder.addSchema(
