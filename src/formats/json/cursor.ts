@@ -26,7 +26,7 @@ export const MAX_NESTING = 512;
 export type NumberKind = 'long' | 'double' | 'number';
 
 const TWO_32 = 4_294_967_296;
-const MAX_LONG = 2n ** 63n - 1n;
+const BILLION = 1_000_000_000;
 /** Powers of ten that a double holds exactly. */
 const POWERS = Array.from({ length: 23 }, (_, i) => 10 ** i);
 
@@ -134,7 +134,7 @@ export class JsonCursor {
       return this.#readFraction(pos, { start, negative, value, digits });
     }
     this.pos = pos;
-    if (digits > 15) return this.#readLongInteger(start);
+    if (digits > 15) return this.#readLongInteger(start, firstDigit);
     const signed = negative ? -value : value;
     this.double = signed;
     this.low = signed | 0;
@@ -148,14 +148,30 @@ export class JsonCursor {
     );
   }
 
-  #readLongInteger(start: number): NumberKind {
-    const text = this.#textFrom(start);
-    this.double = Number(text);
-    if (this.pos - start > 20) return 'number';
-    const exact = BigInt(text);
-    if (exact > MAX_LONG || exact < -MAX_LONG - 1n) return 'number';
-    this.low = Number(exact & 0xffffffffn) | 0;
-    this.high = Number(exact >> 32n);
+  /**
+   * More than 15 digits: as their first ones times 10^9 plus the last nine, in 32-bit halves. Times in microseconds and
+   * nanoseconds are such numbers, so they make neither text nor BigInt.
+   */
+  #readLongInteger(start: number, firstDigit: number): NumberKind {
+    const { bytes, pos } = this;
+    if (pos - firstDigit > 19) {
+      this.double = Number(this.#textFrom(start));
+      return 'number';
+    }
+    let first = 0;
+    for (let i = firstDigit; i < pos - 9; i++) first = first * 10 + bytes[i]! - ZERO;
+    let last = 0;
+    for (let i = pos - 9; i < pos; i++) last = last * 10 + bytes[i]! - ZERO;
+    const top = Math.floor(first / 65_536) * BILLION;
+    const rest = (top % 65_536) * 65_536 + (first % 65_536) * BILLION + last;
+    const low = rest % TWO_32;
+    const high = Math.floor(top / 65_536) + Math.floor(rest / TWO_32);
+    const negative = firstDigit > start;
+    const size = high * TWO_32 + low;
+    this.double = negative ? -size : size;
+    if (high > 0x7fffffff && !(negative && high === 0x80000000 && low === 0)) return 'number';
+    this.low = negative ? -low | 0 : low | 0;
+    this.high = negative ? -high - (low === 0 ? 0 : 1) : high;
     return 'long';
   }
 

@@ -4,6 +4,9 @@
 /** Bytes kept between values at most; a larger value's buffer is given back. */
 const KEPT_BYTES = 1 << 20;
 
+/** Copies up to this length byte by byte: shorter than the cost of a native call. */
+const LOOP_COPY_BYTES = 24;
+
 export class AvroSink {
   bytes = new Uint8Array(4096);
   length = 0;
@@ -68,7 +71,12 @@ export class AvroSink {
   writeBytes(source: Uint8Array, start: number, end: number): void {
     this.writeInt(end - start);
     this.reserve(end - start);
-    this.bytes.set(source.subarray(start, end), this.length);
+    const { bytes } = this;
+    if (end - start <= LOOP_COPY_BYTES) {
+      for (let from = start, to = this.length; from < end; ) bytes[to++] = source[from++]!;
+    } else {
+      bytes.set(source.subarray(start, end), this.length);
+    }
     this.length += end - start;
   }
 
