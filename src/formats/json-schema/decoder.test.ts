@@ -6,7 +6,8 @@ import { TableColumns } from '../arrow/table-columns.ts';
 import { commitForTest } from '../arrow/testing.ts';
 import { compileJsonSchemaDecoder } from './decoder.ts';
 import type { JsonDocument } from './documents.ts';
-import { jsonSchemaShape, type ShapeOptions } from './shape.ts';
+import { jsonSchemaShape } from './shape.ts';
+import type { ShapeOptions } from './shapes.ts';
 import { shapeToProposed, shapeType } from './to-iceberg.ts';
 
 const OPTIONS: ShapeOptions = { time: 'string' };

@@ -5,7 +5,7 @@ import type { BytesColumn } from '../arrow/byte-columns.ts';
 import { type Bindings, elementPath, fieldPath, valuePath } from '../arrow/proposed-schema.ts';
 import type { TableColumns } from '../arrow/table-columns.ts';
 import { compileJsonDecoder, type JsonDecoder, UNFIT } from '../json/decoder.ts';
-import type { Shape } from './shape.ts';
+import type { Shape } from './shapes.ts';
 import { readingSinks } from './sinks.ts';
 
 export interface JsonSchemaDecoder {

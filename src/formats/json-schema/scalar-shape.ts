@@ -1,7 +1,7 @@
 // Strings and numbers of a JSON Schema: what format, content encoding and the hints of Kafka Connect's converter make
 // of them. Formats that aren't known stay text.
 import { MAX_DECIMAL_PRECISION } from '../iceberg/primitive.ts';
-import type { Shape, ShapeOptions } from './shape.ts';
+import type { Shape, ShapeOptions } from './shapes.ts';
 
 type Hints = ReadonlyMap<string, unknown>;
 

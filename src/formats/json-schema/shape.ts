@@ -1,7 +1,6 @@
 // JSON Schemas as plain shapes: what columns a value makes and how its text is read. One pass over the schema, used for
 // proposing columns and for compiling the decoder, so that both agree.
 
-import type { PrimitiveTypeName } from '../iceberg/types.ts';
 import { MAX_COLUMN_DEPTH } from '../json/paths.ts';
 import {
   isSchema,
@@ -12,50 +11,7 @@ import {
 } from './documents.ts';
 import { type Facts, factsOf, type JsonType } from './facts.ts';
 import { numberShape, stringShape } from './scalar-shape.ts';
-
-/** How a scalar's text is read, where its column's type alone doesn't say. */
-export type Reading =
-  | 'plain'
-  /** Numbers with an integral value, `1.0` too. */
-  | 'integer'
-  /** Any number, rounded as doubles are. */
-  | 'number'
-  | 'base64'
-  /** Milliseconds since the epoch. */
-  | 'epoch-millis'
-  /** Days since the epoch. */
-  | 'epoch-days'
-  /** Milliseconds of the day. */
-  | 'day-millis'
-  /** A number, or the unscaled value's bytes in base64. */
-  | 'decimal'
-  | 'time';
-
-export type Shape =
-  /** Nothing but null: no column. */
-  | { readonly kind: 'none' }
-  /** Anything: its JSON text. */
-  | { readonly kind: 'json'; readonly doc?: string }
-  | {
-      readonly kind: 'scalar';
-      readonly type: PrimitiveTypeName;
-      readonly reading: Reading;
-      readonly doc?: string;
-    }
-  | { readonly kind: 'list'; readonly element: Shape; readonly doc?: string }
-  | { readonly kind: 'map'; readonly value: Shape; readonly doc?: string }
-  | {
-      readonly kind: 'struct';
-      readonly fields: ReadonlyMap<string, Shape>;
-      /** Properties that aren't declared may come. */
-      readonly open: boolean;
-      readonly doc?: string;
-    };
-
-export interface ShapeOptions {
-  /** How a time of day is stored. */
-  readonly time: 'string' | 'long' | 'time';
-}
+import type { Shape, ShapeOptions } from './shapes.ts';
 
 /** Leaf shapes that one schema may make: parts used in several places multiply. */
 export const MAX_SHAPES = 10_000;

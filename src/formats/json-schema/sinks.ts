@@ -11,7 +11,7 @@ import {
   type StringSink,
   scalarSinks,
 } from '../json/scalars.ts';
-import type { Reading } from './shape.ts';
+import type { Reading } from './shapes.ts';
 
 /** The sinks for a column that was given to values of `reading`; undefined: those that its type has anyway. */
 export function readingSinks(reading: Reading, column: Column): ScalarSinks | undefined {

@@ -12,7 +12,7 @@ import {
   valuePath,
 } from '../arrow/proposed-schema.ts';
 import { REST_PATH } from '../json/paths.ts';
-import type { Shape } from './shape.ts';
+import type { Shape } from './shapes.ts';
 
 /** Where undeclared properties go, as JSON text by their paths. */
 export const REST_COLUMN = '_rest';

@@ -9,7 +9,8 @@ import {
 } from '../../formats/arrow/proposed-schema.ts';
 import { REST_PATH } from '../../formats/json/paths.ts';
 import { compileJsonSchemaDecoder } from '../../formats/json-schema/decoder.ts';
-import { jsonSchemaShape, type Shape } from '../../formats/json-schema/shape.ts';
+import { jsonSchemaShape } from '../../formats/json-schema/shape.ts';
+import type { Shape } from '../../formats/json-schema/shapes.ts';
 import {
   isOpen,
   REST_COLUMN,
