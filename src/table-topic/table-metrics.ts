@@ -21,18 +21,6 @@ export function countCommit(metrics: Metrics, outcome: Committed): void {
   }
 }
 
-/** Changes by key were committed to an upsert table. */
-export function countChanges(
-  metrics: Metrics,
-  changes: { readonly keys: number; readonly deletedRows: number; readonly filesRead: number },
-): void {
-  const { keys, deletedRows, filesRead } = changes;
-  metrics.count('floe_table_changed_keys_total', 'Keys changed in upsert tables', {}, keys);
-  metrics.count('floe_table_deleted_rows_total', 'Rows that upserts deleted', {}, deletedRows);
-  const read = 'Data files read to bring key indexes up to date';
-  metrics.count('floe_table_key_index_files_read_total', read, {}, filesRead);
-}
-
 /** All rounds of one turn, from the first look to the last answer. */
 export function countCommitTime(metrics: Metrics, seconds: number): void {
   metrics.seconds('floe_table_commit_seconds', 'Time to commit what was staged', seconds);

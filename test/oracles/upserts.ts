@@ -1,9 +1,9 @@
 // Strangers read our upsert tables: keyed changes go in through an ordinary Kafka client, in many commits; pyiceberg and
 // DuckDB's iceberg extension read what is left of them, and a checker reads every byte. v2 (position deletes) and v3
-// (deletion vectors), partitioned and not. Without a folder of oracles (ORACLES=…) there is nobody to ask.
+// (deletion vectors), partitioned and not; a made-up package index, and this machine's own. Without a folder of oracles (ORACLES=…) there is nobody to ask.
 //   node_modules/.bin/node test/oracles/upserts.ts [--changes 6000]
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -44,16 +44,56 @@ interface Package {
 
 const SECTIONS = ['admin', 'devel', 'libs', 'net'];
 
-/** Changes of a package index: releases, and packages that go. */
-function change(prng: ReturnType<typeof seededPrng>, n: number): Package | string {
+/** A release of a package, or the name of one that goes. */
+type Change = Package | string;
+
+/** Changes of a made-up package index. */
+function made(seed: number, count: number): Change[] {
+  const prng = seededPrng(seed);
+  return Array.from({ length: count }, (_, n) => change(prng, n));
+}
+
+const APT = '/var/lib/apt/lists';
+
+/** This machine's own package index, where it is a Debian: a release, then its updates; some packages go again. */
+function debian(limit: number): Change[] {
+  if (!existsSync(APT)) return [];
+  const lists = readdirSync(APT).filter((name) => /_Packages(\.lz4)?$/.test(name));
+  const order = (name: string) => (/-(security|updates)_/.test(name) ? 1 : 0);
+  const changes: Change[] = [];
+  for (const list of lists.toSorted((a, b) => order(a) - order(b) || (a < b ? -1 : 1))) {
+    const cat = spawnSync('/usr/lib/apt/apt-helper', ['cat-file', join(APT, list)], {
+      maxBuffer: 2 ** 28,
+    });
+    for (const entry of cat.stdout.toString().split('\n\n').slice(0, limit)) {
+      const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(entry)?.[1];
+      const name = field('Package');
+      if (name === undefined) continue;
+      const section = (field('Section') ?? 'none').replace(/.*\//, '').slice(0, 4);
+      changes.push({ name, version: field('Version')!, size: Number(field('Size')), section });
+    }
+  }
+  const gone = changes.filter((_, n) => n % 50 === 7).map((one) => (one as Package).name);
+  return [...changes, ...gone];
+}
+
+function change(prng: ReturnType<typeof seededPrng>, n: number): Change {
   const name = `package-${prng.int(800)}`;
   if (prng.next() < 0.1) return name;
   const section = SECTIONS[prng.int(SECTIONS.length)]!;
   return { name, version: `${n}.${prng.int(10)}`, size: prng.int(10_000_000), section };
 }
 
-async function run(node: ChildNode, format: string, partitionBy: string, folder: string) {
-  const topic = `packages_v${format}${partitionBy === '' ? '' : '_parted'}`;
+interface Case {
+  readonly name: string;
+  readonly changes: readonly Change[];
+  readonly format: string;
+  readonly partitionBy: string;
+}
+
+async function run(node: ChildNode, folder: string, test: Case): Promise<void> {
+  const { name, changes, format, partitionBy } = test;
+  const topic = `${name}_v${format}${partitionBy === '' ? '' : '_parted'}`;
   const kafka = new kafkajs.Kafka({
     brokers: [node.addresses.kafka],
     logLevel: kafkajs.logLevel.NOTHING,
@@ -75,12 +115,10 @@ async function run(node: ChildNode, format: string, partitionBy: string, folder:
   await admin.disconnect();
   const producer = kafka.producer();
   await producer.connect();
-  const prng = seededPrng(Number(format));
   const rows = new Map<string, Package>();
-  const total = Number(args.changes);
-  for (let at = 0; at < total; at += 500) {
-    const messages = Array.from({ length: Math.min(500, total - at) }, (_, n) => {
-      const one = change(prng, at + n);
+  const step = Math.max(500, Math.ceil(changes.length / 12));
+  for (let at = 0; at < changes.length; at += step) {
+    const messages = changes.slice(at, at + step).map((one) => {
       if (typeof one === 'string') {
         rows.delete(one);
         return { key: one, value: null };
@@ -106,8 +144,16 @@ const folder = mkdtempSync(join(tmpdir(), 'floe-upserts-'));
 try {
   const node = await startChild(join(folder, 'data'), []);
   try {
-    for (const format of ['2', '3'])
-      for (const partitionBy of ['', '[section]']) await run(node, format, partitionBy, folder);
+    const count = Number(args.changes);
+    const real = debian(count);
+    for (const format of ['2', '3']) {
+      const changes = made(Number(format), count);
+      for (const partitionBy of ['', '[section]'])
+        await run(node, folder, { name: 'packages', changes, format, partitionBy });
+      if (real.length === 0) continue;
+      const test = { name: 'debian', changes: real, format, partitionBy: '[section]' };
+      await run(node, folder, test);
+    }
   } finally {
     await node.stop();
   }

@@ -8,7 +8,7 @@ import { partitionKey } from '../../formats/iceberg/partition.ts';
 import { type DeletedRows, writePositionDeletes } from '../../formats/iceberg/position-deletes.ts';
 import { vectorBlob, writeVectors } from '../../formats/iceberg/puffin.ts';
 import type { DataFile } from '../../formats/iceberg/types.ts';
-import { deleteKey, type IndexedDelete, type IndexedFile } from './key-store.ts';
+import type { IndexedDelete, IndexedFile } from './key-store.ts';
 import { readPositionDeletes } from './read-deletes.ts';
 
 /** Most rows one vector may name: a data file's rows are far fewer. */
@@ -178,6 +178,3 @@ function union(parts: readonly Float64Array[]): Float64Array {
   if (kept.length === 0) throw new FloeError('internal', 'K5: a vector without rows');
   return kept;
 }
-
-/** Identity of what leaves, as commits take it. */
-export const removedKey = deleteKey;

@@ -237,7 +237,14 @@ export class KeyIndexHost implements KeyIndexes {
   }
 
   landed(request: LandedRequest): Promise<void> {
-    return this.#mutex.run(async () => this.#landed(request));
+    const moved = this.#mutex.run(async () => this.#landed(request));
+    // Behind the answer: a commit doesn't wait for it. What fails here is met again by the next step.
+    moved.then(() => this.#mutex.run(async () => this.#join(request))).catch(() => {});
+    return moved;
+  }
+
+  #join({ tableUuid, floor }: LandedRequest): void {
+    this.#open.get(tableUuid)?.store.join(floor);
   }
 
   #landed(request: LandedRequest): void {
@@ -247,7 +254,7 @@ export class KeyIndexHost implements KeyIndexes {
     if (index === undefined || pending?.token !== request.token) return;
     index.pending = undefined;
     this.#duplicates.delete(index.store);
-    const { sequenceNumber, snapshotId, floor } = request;
+    const { sequenceNumber, snapshotId } = request;
     index.store.apply({
       ...pending.step,
       snapshotId,
@@ -257,7 +264,6 @@ export class KeyIndexHost implements KeyIndexes {
       ),
       deletes: pending.deletes.map((file) => ({ file, sequenceNumber })),
     });
-    index.store.join(floor);
   }
 
   lookup(request: LookupRequest): Promise<ReadonlyMap<string, Float64Array> | undefined> {

@@ -11,16 +11,16 @@ import { currentSnapshot } from '../../formats/iceberg/history.ts';
 import type { DataFile, TableMetadata } from '../../formats/iceberg/types.ts';
 import type { TableBinding } from '../binding.ts';
 import type { TopicConfigs } from '../settings.ts';
-import { countChanges } from '../table-metrics.ts';
 import { type Offsets, readBack, TOPIC_ID_PROPERTY } from '../watermark.ts';
 import { type UpsertTable, upsertTable } from './id-columns.ts';
 import type { KeyIndexes, PreparedChanges, PrepareRequest } from './key-index.ts';
+import { countChanges } from './metrics.ts';
 import type { SidecarRef } from './sidecar.ts';
 
 /** The table property that says which columns the rows are unique by, once they are. */
 export const ID_COLUMNS_PROPERTY = 'floe.id-columns';
 /** In the summary of the snapshot that took duplicates away. */
-export const DUPLICATES_SUMMARY = 'floe.duplicate-rows-removed';
+const DUPLICATES_SUMMARY = 'floe.duplicate-rows-removed';
 
 export interface TableUpsertsOptions {
   readonly indexes: KeyIndexes;

@@ -1,12 +1,23 @@
 // One record of an upsert table: decoded as any record is, then told apart by what it does. A row to be written stays
 // in the columns; what deletes leaves nothing there but a noted change; what names no row is the error policy's.
 // Not for: decoding (../rows.ts), what becomes of the changes (changes.ts).
+
+import type { TableColumns } from '../../formats/arrow/table-columns.ts';
 import type { RecordCursor } from '../../protocol/record-cursor.ts';
-import { CHANGE, type ChangeKind } from '../change.ts';
+import { CHANGE, type ChangeKind, type RowChange } from '../change.ts';
+import type { Fault } from '../converter.ts';
 import type { JobSlice } from '../job.ts';
-import type { RowBuilder } from '../rows.ts';
 import { JobChanges } from './changes.ts';
 import type { UpsertTable } from './id-columns.ts';
+
+/** What decodes a record (../rows.ts). */
+export interface RowTarget {
+  readonly columns: TableColumns;
+  readonly change: RowChange;
+  readonly fault: Fault;
+  append(cursor: RecordCursor, partition: number, offset: number): boolean;
+  appendKey(cursor: RecordCursor): boolean;
+}
 
 export interface UpsertRowsOptions {
   readonly upsert: UpsertTable;
@@ -18,10 +29,10 @@ export interface UpsertRowsOptions {
 
 export class UpsertRows {
   readonly changes: JobChanges;
-  readonly #rows: RowBuilder;
+  readonly #rows: RowTarget;
   readonly #tombstonesRepeat: boolean;
 
-  constructor(rows: RowBuilder, { upsert, isJsonKey, tombstonesRepeat }: UpsertRowsOptions) {
+  constructor(rows: RowTarget, { upsert, isJsonKey, tombstonesRepeat }: UpsertRowsOptions) {
     this.#rows = rows;
     this.changes = new JobChanges(rows.columns, upsert, isJsonKey);
     this.#tombstonesRepeat = tombstonesRepeat;
