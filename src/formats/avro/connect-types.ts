@@ -3,7 +3,7 @@
 // Sources: Debezium reference, "Data type mappings" of each connector; Kafka Connect's data package; the usual mapping
 // of Connect to Avro. Names that are not here (Year, Interval, MicroDuration, Bits, Json, Xml, Enum, geometries, …)
 // leave a value as the type it is written in.
-import type { AvroLogical } from './schema.ts';
+import type { AvroLogical } from './logical-type.ts';
 
 /** Name → the type it annotates, and what it says about it. */
 const CONNECT_TYPES: Readonly<Record<string, readonly [string, PlainLogical]>> = {

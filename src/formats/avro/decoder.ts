@@ -8,6 +8,7 @@ import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
 import type { BytesColumn } from '../arrow/byte-columns.ts';
 import type { Column } from '../arrow/column.ts';
+import { hasDuplicateKeys } from '../arrow/map-keys.ts';
 import type { ListColumn, MapColumn, StructColumn } from '../arrow/nested-columns.ts';
 import {
   type Bindings,
@@ -196,6 +197,9 @@ class Compiler {
     };
     return (cursor) => {
       forEachItem(cursor, entry);
+      if (hasDuplicateKeys(map, map.offsets[map.length]!)) {
+        RowFailure.raise('a map holds a key twice');
+      }
       map.end();
     };
   }

@@ -5,7 +5,8 @@
 import { RowFailure } from '../arrow/row-failure.ts';
 import { bigintFromBytes, decimalText, singleValueToJson } from '../iceberg/value.ts';
 import type { AvroCursor } from './cursor.ts';
-import type { AvroLogical, AvroRecord, AvroSchema } from './schema.ts';
+import type { AvroLogical } from './logical-type.ts';
+import type { AvroRecord, AvroSchema } from './schema.ts';
 import { forEachItem, MAX_DEPTH } from './skip.ts';
 
 type Text = (cursor: AvroCursor) => string;

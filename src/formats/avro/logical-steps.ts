@@ -9,7 +9,8 @@ import { parsePrimitive } from '../iceberg/primitive.ts';
 import { bigintFromBytes, decimalText } from '../iceberg/value.ts';
 import { IsoReader } from '../json/timestamps.ts';
 import type { AvroCursor, Step } from './cursor.ts';
-import type { AvroFixed, AvroLogical, AvroScalar, AvroSchema } from './schema.ts';
+import type { AvroLogical } from './logical-type.ts';
+import type { AvroFixed, AvroScalar, AvroSchema } from './schema.ts';
 
 type Decimal = Extract<AvroLogical, { kind: 'decimal' }>;
 

@@ -5,6 +5,7 @@
 // Not for: compatibility rules (schema-registry/) or reading values (decoder.ts).
 import { FloeError } from '../../base/error.ts';
 import { connectLogical, withConnectPrecision } from './connect-types.ts';
+import type { AvroLogical } from './logical-type.ts';
 
 export type AvroPrimitive =
   | 'null'
@@ -15,28 +16,6 @@ export type AvroPrimitive =
   | 'double'
   | 'bytes'
   | 'string';
-
-export type AvroLogical =
-  | { readonly kind: 'decimal'; readonly precision: number; readonly scale: number }
-  | {
-      readonly kind:
-        | 'uuid'
-        | 'date'
-        | 'duration'
-        | 'time-millis'
-        | 'time-micros'
-        | 'timestamp-millis'
-        | 'timestamp-micros'
-        | 'timestamp-nanos'
-        | 'local-timestamp-millis'
-        | 'local-timestamp-micros'
-        | 'local-timestamp-nanos'
-        /** Connect only: nanoseconds of the day, text with an offset, and times that may lie outside the day. */
-        | 'time-nanos'
-        | 'zoned-timestamp'
-        | 'wide-time-millis'
-        | 'wide-time-micros';
-    };
 
 export interface AvroScalar {
   readonly kind: AvroPrimitive;

@@ -17,7 +17,8 @@ import {
 } from '../arrow/proposed-schema.ts';
 import { MAX_DECIMAL_PRECISION } from '../iceberg/primitive.ts';
 import { VARIABLE_DECIMAL } from './connect-types.ts';
-import { type AvroLogical, type AvroRecord, type AvroSchema, branchName } from './schema.ts';
+import type { AvroLogical } from './logical-type.ts';
+import { type AvroRecord, type AvroSchema, branchName } from './schema.ts';
 
 /** How types that engines disagree on are written (topic configs `table.topic.types.*`). */
 export interface TypeOptions {
