@@ -90,6 +90,16 @@ export async function prepareCommit(input: CommitInput): Promise<PreparedCommit>
   return draft.finish(merged);
 }
 
+/** Bytes of manifests whose rest goes into one. */
+const REWRITTEN_BYTES = 8 * 1024 * 1024;
+
+/** Manifests of one spec and content that are written anew as one. */
+interface Rewritten {
+  readonly manifest: ManifestFile;
+  readonly entries: ManifestEntry[];
+  bytes: number;
+}
+
 /** A commit in the making: the files it has written so far and what it counted. */
 class Draft {
   readonly #input: CommitInput;
@@ -131,41 +141,57 @@ class Draft {
       .filter(hasLiveFiles);
   }
 
-  /** Rewrites the manifests that hold removed files. */
+  /** Rewrites the manifests that hold removed files; those of a spec and content become one, up to a size. */
   async removeFiles(manifests: readonly ManifestFile[]): Promise<ManifestFile[]> {
     const wanted = new Set((this.#input.removed ?? []).map(fileKey));
     if (wanted.size === 0) return [...manifests];
     const entries = await readManifests(this.#input.io, this.#input.metadata, manifests);
+    const rewritten = new Map<string, Rewritten>();
     const kept = manifests.filter((manifest, index) => {
       const gone = entries[index]!.filter(
         (entry) => isLive(entry) && wanted.delete(fileKey(entry.file)),
       );
       if (gone.length === 0) return true;
       this.#removed.push(...gone.map((entry) => entry.file));
-      this.#rewrite(manifest, entries[index]!, new Set(gone));
+      this.#rewrite(rewritten, manifest, this.#without(entries[index]!, new Set(gone)));
       return false;
     });
+    for (const { manifest, entries: joined } of rewritten.values()) this.#write(manifest, joined);
     if (wanted.size > 0) {
       throw new FloeError('conflict', `no longer live in the table: ${[...wanted].join(', ')}`);
     }
     return kept;
   }
 
-  #rewrite(
-    manifest: ManifestFile,
+  #without(
     entries: readonly ManifestEntry[],
     gone: ReadonlySet<ManifestEntry>,
+  ): readonly ManifestEntry[] {
+    return entries
+      .filter(isLive)
+      .map((entry) =>
+        gone.has(entry)
+          ? { ...entry, status: STATUS_DELETED, snapshotId: this.#input.snapshotId }
+          : { ...entry, status: STATUS_EXISTING },
+      );
+  }
+
+  #rewrite(
+    rewritten: Map<string, Rewritten>,
+    manifest: ManifestFile,
+    entries: readonly ManifestEntry[],
   ): void {
-    this.#write(
-      manifest,
-      entries
-        .filter(isLive)
-        .map((entry) =>
-          gone.has(entry)
-            ? { ...entry, status: STATUS_DELETED, snapshotId: this.#input.snapshotId }
-            : { ...entry, status: STATUS_EXISTING },
-        ),
-    );
+    const key = `${manifest.partitionSpecId}/${manifest.content}`;
+    const open = rewritten.get(key);
+    const bytes = manifest.manifestLength + (open?.bytes ?? 0);
+    if (open !== undefined && bytes > REWRITTEN_BYTES) {
+      this.#write(open.manifest, open.entries);
+      rewritten.delete(key);
+    }
+    const found = rewritten.get(key) ?? { manifest, entries: [], bytes: 0 };
+    found.entries.push(...entries);
+    found.bytes += manifest.manifestLength;
+    rewritten.set(key, found);
   }
 
   /** Joins small manifests of one spec and content once enough of them have accumulated. */

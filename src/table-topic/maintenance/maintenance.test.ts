@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ManualClock } from '../../base/clock.ts';
 import { Bench } from '../testing/bench.ts';
 import { coordinates, liveFiles } from '../testing/parquet-rows.ts';
-import { parseWatermark, readBack, WATERMARK_PROPERTY } from '../watermark.ts';
+import { formatWatermark, parseWatermark, readBack, WATERMARK_PROPERTY } from '../watermark.ts';
 
 const STRING = { 'table.topic.convert.value.type': 'string' };
 
@@ -100,5 +100,92 @@ test('expired snapshots go with the files that only they need', async () => {
   expect(lists.toSorted()).toEqual(
     metadata.snapshots!.map((one) => one['manifest-list']).toSorted(),
   );
+  await bench.stop();
+});
+
+test('unknown files go by opt-in once they are old, what is in use never', async () => {
+  const { bench, clock } = await filled(3, {
+    'table.topic.orphan.enable': 'true',
+    'table.topic.orphan.older.than.hours': '24',
+    'table.topic.compact.interval.ms': '3600000',
+  });
+  const { location } = await bench.load('t');
+  const old = [`${location}/data/unknown.parquet`, `${location}/metadata/unknown.avro`];
+  for (const uri of old) await bench.warehouse.write(uri, [new Uint8Array(3)]);
+  await clock.advance(20 * 3_600_000);
+  const young = `${location}/data/young.parquet`;
+  await bench.warehouse.write(young, [new Uint8Array(3)]);
+  expect((await storedFiles(bench)).filter((uri) => old.includes(uri))).toHaveLength(2);
+  await clock.advance(6 * 3_600_000);
+  const stored = await storedFiles(bench);
+  expect(stored.filter((uri) => old.includes(uri))).toEqual([]);
+  expect(stored).toContain(young);
+  expect(await coordinates(bench.warehouse, await bench.load('t'))).toHaveLength(15);
+  await bench.stop();
+});
+
+test('nothing is rewritten in the hours left to another engine', async () => {
+  // The clock starts at 22:13 UTC.
+  const { bench, clock } = await filled(8, {
+    'table.topic.compact.interval.ms': '1000',
+    'table.topic.compact.pause': '22:00-23:00',
+  });
+  await clock.advance(30 * 60_000);
+  expect(await liveFiles(bench.warehouse, await bench.load('t'))).toHaveLength(8);
+  await clock.advance(30 * 60_000);
+  expect(await liveFiles(bench.warehouse, await bench.load('t'))).toHaveLength(1);
+  await bench.stop();
+});
+
+test('T6: a coordinator of a higher epoch ends the maintenance of this one', async () => {
+  const { bench } = await filled(8);
+  const before = await bench.load('t');
+  const watermark = parseWatermark(before.properties![WATERMARK_PROPERTY]!);
+  await bench.catalog.commitTable(
+    { namespace: ['kafka'], name: 't' },
+    {
+      requirements: [],
+      updates: [
+        {
+          action: 'set-properties',
+          updates: { [WATERMARK_PROPERTY]: formatWatermark({ ...watermark, epoch: 9 }) },
+        },
+      ],
+    },
+  );
+  await expect(bench.tables.maintain('t', 'compact')).rejects.toMatchObject({
+    message: expect.stringContaining('T6'),
+  });
+  expect((await bench.load('t')).snapshots).toHaveLength(8);
+  expect((await bench.tables.status('t')).maintenance!.error).toContain('T6');
+  await bench.stop();
+});
+
+test('dead letters are maintained too; T9: trouble with one table leaves the others their turns', async () => {
+  const clock = new ManualClock();
+  const bench = await Bench.open({ clock });
+  bench.start();
+  const config = {
+    'table.topic.convert.value.type': 'json',
+    'table.topic.compact.interval.ms': '1000',
+  };
+  const topics = [await bench.topic('good', config), await bench.topic('bad', config)];
+  for (let n = 0; n < 9; n += 1) {
+    for (const topic of topics)
+      bench.produce(topic, [{ value: `{"a":${n}}` }, { value: '{"broken' }]);
+    const done = Promise.allSettled([bench.tables.commit('good'), bench.tables.commit('bad')]);
+    await clock.advance(500);
+    await done;
+    // The first manifest of one table goes as soon as it is there.
+    if (n === 0) {
+      const list = (await bench.load('bad')).snapshots!.at(-1)!['manifest-list'];
+      await bench.warehouse.delete([list]);
+    }
+  }
+  await clock.advance(20_000);
+  for (const name of ['good', 'good_dlq'])
+    expect((await liveFiles(bench.warehouse, await bench.load(name))).length).toBeLessThan(4);
+  const { deadLetterMaintenance } = await bench.tables.status('good');
+  expect(deadLetterMaintenance).toMatchObject({ error: '', totals: { rewrites: 1 } });
   await bench.stop();
 });

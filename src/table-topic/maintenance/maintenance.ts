@@ -32,8 +32,9 @@ export interface MaintenanceOptions
   readonly subjects: () => readonly MaintenanceSubject[];
 }
 
-/** Between two looks at whose turn it is. */
-const TICK_MS = 1_000;
+/** Between two looks at whose turn it is: as long as nobody's is, within these. */
+const MIN_TICK_MS = 1_000;
+const MAX_TICK_MS = 10_000;
 
 /** A commit is waited for in steps of this, so many at most: then optimistic concurrency has to do. */
 const QUIET_STEP_MS = 5;
@@ -92,7 +93,12 @@ export class TableMaintenance implements Component {
   }
 
   #schedule(): void {
-    this.#timer = this.#options.clock.setTimer(TICK_MS, () => {
+    const { clock } = this.#options;
+    const now = clock.monotonic();
+    // One that is at work may be due again as soon as it is done.
+    const dueMs = [...this.#entries.values()].map((one) => (one.running ? now : one.dueMs));
+    const waitMs = Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, Math.min(...dueMs) - now));
+    this.#timer = clock.setTimer(this.#entries.size === 0 ? MIN_TICK_MS : waitMs, () => {
       this.#tick();
       if (!this.#abort.signal.aborted) this.#schedule();
     });
@@ -101,8 +107,9 @@ export class TableMaintenance implements Component {
   #tick(): void {
     const now = this.#options.clock.monotonic();
     const subjects = this.#options.subjects();
-    for (const subject of subjects) {
-      const entry = this.#entry(subject);
+    // Whoever has waited longest first: else the same tables would take every turn.
+    const turns = subjects.map((subject) => ({ subject, entry: this.#entry(subject) }));
+    for (const { subject, entry } of turns.toSorted((a, b) => a.entry.dueMs - b.entry.dueMs)) {
       if (entry.running !== undefined || now < entry.dueMs || this.#free.length === 0) continue;
       entry.running = this.#turn(subject, entry).finally(() => {
         entry.running = undefined;

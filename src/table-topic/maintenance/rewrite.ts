@@ -24,7 +24,7 @@ export interface FileStore extends FileReader {
 export type RowPlaces = Int32Array;
 
 export interface Rewritten {
-  readonly result: RewriteResult;
+  readonly result: Omit<RewriteResult, 'cpuSeconds'>;
   /** In the order of the group's inputs. */
   readonly places: readonly RowPlaces[];
 }

@@ -17,7 +17,11 @@ export interface UpkeepTotals {
   readonly filesRemoved: number;
   readonly filesAdded: number;
   readonly bytesRead: number;
+  /** Of the rows as columns, before compression. */
+  readonly plainBytes: number;
   readonly bytesWritten: number;
+  /** Processor time of rewrites. */
+  readonly workerSeconds: number;
   /** Deletes that arrived while their rows were being rewritten and were moved along. */
   readonly deletesMoved: number;
   readonly manifestMerges: number;
@@ -48,7 +52,9 @@ export const NO_TOTALS: UpkeepTotals = {
   filesRemoved: 0,
   filesAdded: 0,
   bytesRead: 0,
+  plainBytes: 0,
   bytesWritten: 0,
+  workerSeconds: 0,
   deletesMoved: 0,
   manifestMerges: 0,
   snapshotsExpired: 0,

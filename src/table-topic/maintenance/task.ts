@@ -73,6 +73,8 @@ export interface RewriteResult {
   /** Of the rows as columns, before compression. */
   readonly plainBytes: number;
   readonly bytesOut: number;
+  /** Processor time of the worker's thread. */
+  readonly cpuSeconds: number;
 }
 
 export interface DeriveTask {

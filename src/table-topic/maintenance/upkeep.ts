@@ -228,7 +228,9 @@ export class TableUpkeep {
       filesRemoved: done ? end.removedFiles : 0,
       filesAdded: done ? end.addedFiles : 0,
       bytesRead: group.bytes,
+      plainBytes: end.result?.plainBytes ?? 0,
       bytesWritten: end.result?.bytesOut ?? 0,
+      workerSeconds: end.result?.cpuSeconds ?? 0,
       deletesMoved: done ? end.remappedRows : 0,
     });
   }

@@ -4,6 +4,7 @@
 import { assert } from '../../base/assert.ts';
 import { prepareCommit } from '../../formats/iceberg/commit.ts';
 import { currentSnapshot } from '../../formats/iceberg/history.ts';
+import { CHECKPOINT_FOLDER } from '../upsert/checkpoint.ts';
 import { chooseGroups } from './choose.ts';
 import { deriveCommit, liveFiles, type RewriteState } from './derive.ts';
 import { currentManifests, reachableFiles, unreachableFiles } from './reach.ts';
@@ -53,6 +54,7 @@ export class MaintenanceWorker implements MaintenanceTasks {
   async rewrite(task: RewriteTask): Promise<RewriteResult> {
     const { group, metadata, jobId, dataFolder } = task;
     const startSequence = currentSnapshot(metadata)?.['sequence-number'] ?? 0;
+    const before = process.threadCpuUsage();
     const rewritten =
       group.kind === 'data' ? await rewriteGroup(task, this.#store) : nothingYet(group.bytes);
     this.#rewrites.set(jobId, {
@@ -62,7 +64,8 @@ export class MaintenanceWorker implements MaintenanceTasks {
       places: rewritten.places,
       dataFolder,
     });
-    return rewritten.result;
+    const { user, system } = process.threadCpuUsage(before);
+    return { ...rewritten.result, cpuSeconds: (user + system) / 1e6 };
   }
 
   async derive(task: DeriveTask): Promise<Derived> {
@@ -102,7 +105,11 @@ export class MaintenanceWorker implements MaintenanceTasks {
     if (old.length === 0) return [];
     const reachable = await reachableFiles(metadata, metadataLocation, this.#store);
     const orphans = old.filter(
-      (uri) => !reachable.has(uri) && !inUse.some((prefix) => uri.startsWith(prefix)),
+      (uri) =>
+        !reachable.has(uri) &&
+        // Checkpoints of the key index come and go by themselves.
+        !uri.includes(`/${CHECKPOINT_FOLDER}/`) &&
+        !inUse.some((prefix) => uri.startsWith(prefix)),
     );
     return orphans.slice(0, limit);
   }
