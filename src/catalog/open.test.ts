@@ -65,6 +65,7 @@ test('others are opened without being asked anything', async () => {
 });
 
 test.each([
+  [{ 'catalog.uri': 'http://x' }, /^catalog.uri is for another catalog/],
   [{ 'catalog.type': 'rest', 'catalog.uri': 'http://x' }, /^catalog.storage: /],
   [{ 'catalog.type': 'rest', 'catalog.storage': 's3://b' }, /^catalog.uri: it is missing/],
   [

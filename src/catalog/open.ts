@@ -51,6 +51,7 @@ export interface OpenedCatalog {
 export async function openCatalog(options: OpenCatalogOptions): Promise<OpenedCatalog> {
   const { settings, embedded, store } = options;
   if (settings['catalog.type'] === 'embedded') {
+    refuseForeign(settings);
     const { warehouse } = embedded;
     return { catalog: embedded, warehouse, storeUri: store.uri, stop: async () => {} };
   }
@@ -62,6 +63,17 @@ export async function openCatalog(options: OpenCatalogOptions): Promise<OpenedCa
   const keys = vended ? new KeyDispenser(lies) : undefined;
   const catalog = await openRest(options, warehouse, keys);
   return { catalog, warehouse, storeUri, stop: async () => keys?.stop() };
+}
+
+/** Says so instead of filling the wrong catalog. */
+function refuseForeign(settings: CatalogSettings): void {
+  const names = ['catalog.uri', 'catalog.storage', 'catalog.credential', 'catalog.token'] as const;
+  const given = names.find((name) => settings[name] !== '');
+  if (given === undefined) return;
+  throw new FloeError(
+    'invalid',
+    `${given} is for another catalog than the embedded one: set catalog.type to rest or glue, or leave it out`,
+  );
 }
 
 /** Where the tables of an external catalog lie. */

@@ -64,7 +64,8 @@ export function catalogRule(
     const report = url.endsWith('/metrics');
     if (topic === undefined) return reads(request) || report ? SEE_ALL : CHANGE_ALL;
     if (reads(request) || report) return [['read', 'topic', topic]];
-    return [[request.method === 'DELETE' ? 'delete' : 'alter', 'topic', topic]];
+    const drops = request.method === 'DELETE' || url.endsWith('/unregister');
+    return [[drops ? 'delete' : 'alter', 'topic', topic]];
   }
   if (!reads(request)) return CHANGE_ALL;
   return /\/(?:tables|views|views\/:view)$/.test(url) ? SEE_ALL : 'known';

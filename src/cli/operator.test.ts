@@ -7,7 +7,7 @@ import { operatorApp } from './operator.ts';
 const app = operatorApp({
   metrics: {} as PrometheusMetrics,
   tables: {} as TableTopics,
-  attach: () => ({ catalog: '', s3Endpoint: '' }),
+  attach: () => ({ type: 'embedded', uri: 'http://', warehouse: '', s3Endpoint: '' }),
   sql: async () => fastify(),
 });
 afterEach(() => app.close());

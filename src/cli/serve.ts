@@ -167,12 +167,18 @@ async function start(node: Node): Promise<Floe> {
     metrics: node.metrics,
     tables,
     sql: () => startSql(node, { catalog, warehouse, tables, auth, quotas: broker.services.quotas }),
-    attach: () => ({ catalog: addresses.catalog, s3Endpoint: settings['s3.endpoint'] }),
+    attach: () => ({
+      type: settings['catalog.type'],
+      uri: settings['catalog.uri'] || `${scheme}://${addresses.catalog}`,
+      warehouse: settings['catalog.warehouse'],
+      s3Endpoint: settings['s3.endpoint'],
+    }),
   });
   const subjectOf = (name: string) => registry.settings.target(name);
   const faceNames = { tables, subjectOf };
   protectFaces(auth, { registry: registryApp, catalog: catalogApp, operator }, faceNames);
   const { tls } = security.listeners.get(HTTP_LISTENER)!;
+  const scheme = tls === undefined ? 'http' : 'https';
   const faces = [
     ['registry', registryApp],
     ['catalog', catalogApp],
@@ -189,7 +195,6 @@ async function start(node: Node): Promise<Floe> {
     Object.assign(addresses, { [name]: server.address });
   }
   logger.info({ ...addresses, storage: store.uri, clusterId: opened.clusterId }, 'ready');
-  const scheme = tls === undefined ? 'http' : 'https';
   return { addresses, scheme, reload: () => secured.reload(), stop: () => lifecycle.stop() };
 }
 
