@@ -6,11 +6,23 @@ import type { JobStaged } from './job.ts';
 /** A stage entered. */
 export function countStaged(
   metrics: Metrics,
-  result: Pick<JobStaged, 'rows' | 'deadLetters' | 'skipped'>,
+  result: Pick<JobStaged, 'rows' | 'deadLetters' | 'skipped' | 'ranges'>,
 ): void {
   metrics.count('floe_table_rows_total', 'Rows staged', {}, result.rows);
   metrics.count('floe_table_dead_letters_total', 'Dead letters staged', {}, result.deadLetters);
   metrics.count('floe_table_skipped_total', 'Records skipped', {}, result.skipped);
+  const lost = lostOffsets(result);
+  if (lost === 0) return;
+  // M3: one to be woken by.
+  metrics.count('floe_table_lost_offsets_total', 'Offsets retention took before a table', {}, lost);
+}
+
+function lostOffsets({ ranges }: Pick<JobStaged, 'ranges'>): number {
+  let lost = 0;
+  for (const { gaps } of ranges) {
+    for (const gap of gaps) if (gap.reason === 'retention') lost += gap.to - gap.from;
+  }
+  return lost;
 }
 
 /** The table took a commit. */

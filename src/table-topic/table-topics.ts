@@ -9,7 +9,7 @@ import type { TableMetadata } from '../formats/iceberg/types.ts';
 import type { TableCounters } from '../metadata/tables.ts';
 import type { TopicChange } from '../metadata/topic-directory.ts';
 import type { Topic } from '../metadata/topics.ts';
-import { type CoordinatorDeps, TableCoordinator } from './coordinator.ts';
+import { type CoordinatorDeps, type CoordinatorView, TableCoordinator } from './coordinator.ts';
 import { type MaintenanceSubject, TableMaintenance } from './maintenance/maintenance.ts';
 import type { UpkeepStatus } from './maintenance/status.ts';
 import type { MaintenanceTasks } from './maintenance/task.ts';
@@ -76,6 +76,9 @@ export class TableTopics implements Component {
     );
     options.metrics.observeGauge('floe_table_running', 'Tables at work', () =>
       this.#count('running'),
+    );
+    options.metrics.observeGauge('floe_table_lag_seconds', 'The slowest table’s lag', () =>
+      Math.max(0, ...this.#views().map(({ lagSeconds }) => lagSeconds)),
     );
     options.metrics.observeGauge('floe_table_lag_records', 'Records not committed yet', () =>
       this.#lag(),
@@ -381,6 +384,10 @@ export class TableTopics implements Component {
     };
   }
 
+  #views(): CoordinatorView[] {
+    return [...this.#entries.values()].flatMap(({ coordinator }) => coordinator?.view() ?? []);
+  }
+
   #count(state: TableState): number {
     let count = 0;
     for (const { coordinator } of this.#entries.values()) {
@@ -396,11 +403,24 @@ export class TableTopics implements Component {
     return lag;
   }
 
+  /** Dead letters of records that the log has no more can't come again: nobody needs to know them. */
+  async #pruneLetters(): Promise<void> {
+    const { tables, log } = this.#options;
+    for (const { topic } of this.#entries.values()) {
+      for (const { partition } of await tables.openLetters(topic.topicId)) {
+        const marks = log.watermarks(topic.partitions[partition] ?? -1);
+        if (marks === undefined) continue;
+        await tables.pruneLetters(topic.topicId, partition, marks.logStartOffset);
+      }
+    }
+  }
+
   #scheduleSweep(): void {
     const { clock, settings, logger } = this.#options;
     const ageMs = settings['table.sweep.age.ms'];
     this.#sweeping = clock.setTimer(ageMs, () => {
-      void sweep({ ...this.#options, ageMs })
+      void this.#pruneLetters()
+        .then(() => sweep({ ...this.#options, ageMs }))
         .then((files) => {
           if (files > 0) logger.info({ files }, 'files of abandoned jobs deleted');
         })

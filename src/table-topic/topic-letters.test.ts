@@ -176,3 +176,17 @@ test('a value that alone is too long is told of without it', async () => {
   });
   expect(packed).toMatchObject({ key: 'long', value: 'y'.repeat(9_000) });
 });
+
+test('what the log has no more is known as a letter no more', async () => {
+  await bench.tables.stop();
+  bench = await Bench.open({ settings: { 'table.sweep.age.ms': '1000' } });
+  bench.start();
+  const topic = await bench.topic('o', dlq);
+  bench.produce(topic, [{ value: 'bad' }, { value: '{"a":1}' }]);
+  bench.produce(topic, [{ value: 'bad' }]);
+  await bench.tables.commit('o');
+  bench.log.expire(topic.partitions[0]!, 2);
+  await expect
+    .poll(() => bench.metadata.tables.openLetters(topic.topicId), { timeout: 10_000 })
+    .toEqual([{ partition: 0, count: 1, end: 3 }]);
+});
