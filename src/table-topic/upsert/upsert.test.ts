@@ -1,7 +1,15 @@
 // Upsert tables end to end in one process: records in, rows out, read with their deletes by our scan planner and a
 // Parquet reader that isn't ours.
 import { expect, test } from 'vitest';
-import { manifestSource, planScan } from '../../formats/iceberg/index.ts';
+import type { Int64Column } from '../../formats/arrow/scalar-columns.ts';
+import { TableColumns } from '../../formats/arrow/table-columns.ts';
+import {
+  manifestSource,
+  newSnapshotId,
+  planScan,
+  prepareCommit,
+} from '../../formats/iceberg/index.ts';
+import { ParquetWriter } from '../../formats/parquet/writer.ts';
 import type { RecordInput } from '../../protocol/record-builder.ts';
 import { Bench } from '../testing/bench.ts';
 import { KeyIndexHost } from './key-index.ts';
@@ -307,6 +315,55 @@ test('K5: after an upgrade to v3 vectors take in position deletes, which leave',
   expect(metadata.snapshots!.at(-1)!.summary).toMatchObject({
     'removed-position-delete-files': '2',
     'total-position-deletes': '4',
+  });
+  await bench.stop();
+});
+
+test('K3: an equality delete of somebody else is followed', async () => {
+  const bench = await Bench.open();
+  bench.start();
+  const topic = await bench.topic('t', CONFIG);
+  bench.produce(topic, [put(1, 'a'), put(2, 'b'), put(3, 'c')]);
+  await bench.tables.commit('t');
+  const metadata = await bench.load('t');
+  const id = metadata.schemas.at(-1)!.fields.find((field) => field.name === 'id')!;
+  const columns = new TableColumns({ type: 'struct', 'schema-id': 0, fields: [id] });
+  (columns.columns[0] as Int64Column).append(2);
+  columns.endRow();
+  const writer = new ParquetWriter({ schema: columns.schema });
+  writer.writeRowGroup(columns);
+  const written = writer.finish();
+  const path = `${metadata.location}/data/foreign-equality.parquet`;
+  await bench.warehouse.write(path, written.parts);
+  const ids = bench.seeded();
+  const prepared = await prepareCommit({
+    metadata,
+    io: bench.warehouse,
+    snapshotId: newSnapshotId(ids, metadata),
+    commitUuid: ids.uuid(),
+    nowMs: 1,
+    added: [
+      {
+        content: 2,
+        filePath: path,
+        fileFormat: 'PARQUET',
+        specId: 0,
+        partition: [],
+        recordCount: 1,
+        fileSizeInBytes: written.byteLength,
+        equalityIds: [id.id],
+        metrics: written.metrics,
+      },
+    ],
+  });
+  for (const object of prepared.objects) await bench.warehouse.write(object.path, object.bytes);
+  await bench.catalog.commitTable({ namespace: ['kafka'], name: 't' }, prepared);
+  bench.produce(topic, [put(2, 'bb'), put(3, 'cc')]);
+  await bench.tables.commit('t');
+  // Of the two only one had a row left.
+  expect((await bench.load('t')).snapshots!.at(-1)!.summary).toMatchObject({
+    'added-records': '2',
+    'added-position-deletes': '1',
   });
   await bench.stop();
 });
