@@ -411,6 +411,25 @@ describe('what isn’t declared', () => {
   });
 });
 
+test('a map with a key twice is refused, a property twice is its last', () => {
+  const table = tableOf(
+    object({
+      m: { type: 'object', additionalProperties: { type: 'integer' } },
+      i: { type: 'integer' },
+    }),
+  );
+  expect(table.take(null, '{"m":{"a":1,"b":2,"a":3}}')).toMatch(/"m" isn't a map/);
+  const many = Array.from({ length: 20 }, (_, i) => `"k${i % 19}":1`).join(',');
+  expect(table.take(null, `{"m":{${many}}}`)).toMatch(/"m" isn't a map/);
+  expect(table.take(null, '{"m":{"a":1,"b":2},"i":1,"i":2}')).toEqual({
+    m: [
+      ['a', 1n],
+      ['b', 2n],
+    ],
+    i: 2n,
+  });
+});
+
 test('roots that are no objects: one typed column', () => {
   expect(tableOf({ type: 'string' }).take('x')).toEqual({ _kafka_value: 'x' });
   expect(tableOf({ type: 'integer' }).take(5)).toEqual({ _kafka_value: 5n });

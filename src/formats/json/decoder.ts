@@ -7,6 +7,7 @@
 // Duplicate keys: the last one wins. Null, and an unknown field that is {} or [], make no column and are no misfit.
 import type { BytesColumn } from '../arrow/byte-columns.ts';
 import type { Column } from '../arrow/column.ts';
+import { hasDuplicateKeys } from '../arrow/map-keys.ts';
 import type { ListColumn, MapColumn, StructColumn } from '../arrow/nested-columns.ts';
 import { type Bindings, fieldPath } from '../arrow/proposed-schema.ts';
 import { RowFailure } from '../arrow/row-failure.ts';
@@ -431,7 +432,7 @@ function readList(state: DecoderState, list: ListColumn, element: Place): boolea
   return true;
 }
 
-/** Objects as maps, where a table's owner says so. Duplicate keys stay, as a map column can't take one back. */
+/** Objects as maps, where a schema or a table's owner says so. One with a key twice doesn't fit: no engine reads it. */
 function readMap(state: DecoderState, map: MapColumn, value: Place): boolean {
   const { cursor } = state;
   cursor.pos++;
@@ -444,6 +445,7 @@ function readMap(state: DecoderState, map: MapColumn, value: Place): boolean {
       if (!readItem(state, map.value, value)) return false;
     } while (cursor.more(CLOSE_BRACE));
   }
+  if (hasDuplicateKeys(map, map.offsets[map.length]!)) return false;
   map.end();
   return true;
 }

@@ -1,6 +1,6 @@
 // Map fields: entries are messages of a key and a value. Of several entries with one key the last wins, as the format
 // says; engines refuse maps that hold a key twice.
-import { BytesColumn } from '../arrow/byte-columns.ts';
+import { hasDuplicateKeys } from '../arrow/map-keys.ts';
 import type { MapColumn } from '../arrow/nested-columns.ts';
 import type { Body, Ending } from './body.ts';
 import { DELIMITED, type ProtoCursor } from './cursor.ts';
@@ -33,34 +33,11 @@ export function mapEnding(field: MapField): Ending['end'] {
   return (cursor, row, start) => {
     if (map.length < row) map.padTo(row);
     const from = map.offsets[row]!;
-    if (map.key.length - from > 1 && hasDuplicates(map, from)) {
+    if (hasDuplicateKeys(map, from)) {
       keepLast(field, cursor, { start, from });
     }
     map.end();
   };
-}
-
-/** Keys compared one with another up to this many, by a set beyond. */
-const FEW = 8;
-
-function hasDuplicates({ key }: MapColumn, from: number): boolean {
-  const count = key.length - from;
-  if (count > FEW || !(key instanceof BytesColumn)) {
-    const seen = new Set<string>();
-    for (let i = from; i < key.length; i++) seen.add(String(key.valueAt(i)));
-    return seen.size < count;
-  }
-  for (let i = from + 1; i < key.length; i++) {
-    const bytes = key.bytesAt(i);
-    for (let j = from; j < i; j++) if (equalBytes(bytes, key.bytesAt(j))) return true;
-  }
-  return false;
-}
-
-function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
 }
 
 /** Reads the entries of the message again, from `start` to the cursor, and only the last one of each key. */

@@ -7,6 +7,9 @@ import { MAX_NEEDED } from './look.ts';
 import type { Place, RowDecoder } from './source.ts';
 import { LATEST_KEY, readMessageIndexes, SchemaMark, type SourceKey, sourceKey } from './wire.ts';
 
+/** Decoders (and refusals) kept for one side of a table. */
+const MAX_COMPILED = 2_000;
+
 interface Refused {
   readonly refused: () => false;
 }
@@ -36,6 +39,8 @@ class Decoders {
   find(key: SourceKey, id: number): RowDecoder | Refused {
     const known = this.#compiled.get(key);
     if (known !== undefined) return known;
+    // Message indexes come from records: whatever they make up is forgotten again.
+    if (this.#compiled.size >= MAX_COMPILED) this.#compiled.clear();
     const made = this.#make(this.#sources.get(key), key, id);
     this.#compiled.set(key, made);
     return made;

@@ -43,8 +43,19 @@ export const protobufFormat: SourceFormat = {
   },
 };
 
-const parse = ({ schema, references }: SchemaText): ProtoSchema =>
-  parseProtobuf(schema, references);
+/** Schemas parsed last: a file of many messages is asked for once for each of them. */
+const parsed = new Map<string, ProtoSchema>();
+const KEPT = 8;
+
+function parse({ schema, references }: SchemaText): ProtoSchema {
+  const key = JSON.stringify([schema, references]);
+  const known = parsed.get(key);
+  parsed.delete(key);
+  const found = known ?? parseProtobuf(schema, references);
+  parsed.set(key, found);
+  if (parsed.size > KEPT) parsed.delete(parsed.keys().next().value!);
+  return found;
+}
 
 function find(text: SchemaText): { readonly schema: ProtoSchema; readonly message: ProtoMessage } {
   const schema = parse(text);
