@@ -282,6 +282,6 @@ test('Avro: our columns through Parquet are what avsc reads', async () => {
       const reference = encoded.map((bytes) => expected(schema, type.fromBuffer(bytes)));
       expect(rows).toEqual(reference);
     }),
-    { numRuns: 150, seed: 11 },
+    { numRuns: 80, seed: 11 },
   );
 });

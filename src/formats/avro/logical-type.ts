@@ -1,6 +1,7 @@
 // What a schema says about a type beyond how it is written: Avro's logical types, and those that Kafka Connect's names
 // of types add.
 
+/** Kinds are the specification’s names, or our own where only Connect has the type. */
 export type AvroLogical =
   | { readonly kind: 'decimal'; readonly precision: number; readonly scale: number }
   | {
