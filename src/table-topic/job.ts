@@ -12,7 +12,6 @@ import type { SystemColumn, TopicConfigs } from './settings.ts';
 import type { SchemaText } from './sources/source.ts';
 import type { SourceKey } from './sources/wire.ts';
 import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';
-import type { LetterBatch } from './topic-letters.ts';
 import type { UpsertTable } from './upsert/id-columns.ts';
 import type { SidecarRef } from './upsert/sidecar.ts';
 
@@ -130,6 +129,15 @@ export interface JobNeeds {
   /** Columns of schemas that values brought along. */
   readonly schemas?: readonly ProposedStruct[];
   readonly deadLetterTable: boolean;
+}
+
+/** Records of one partition of the source, as they are appended. */
+export interface LetterBatch {
+  /** Of the source topic. */
+  readonly partition: number;
+  readonly bytes: Uint8Array;
+  readonly recordCount: number;
+  readonly maxTimestamp: number;
 }
 
 export interface JobStaged {

@@ -12,6 +12,7 @@ import {
   type LetterSink,
   MAX_ERROR_CHARS,
 } from './dead-letters.ts';
+import type { LetterBatch } from './job.ts';
 import type { DeadLetterStage } from './system-columns.ts';
 
 /** Marks a record as a dead letter of ours: one is never sent on a second time. */
@@ -32,15 +33,6 @@ const CONNECT_STAGES: Readonly<Record<DeadLetterStage, string>> = {
 const BATCH_BYTES = 1_000_000;
 /** What the framing of one record may take beside its parts. */
 const RECORD_OVERHEAD = 128;
-
-/** Records of one partition of the source, as they are appended. */
-export interface LetterBatch {
-  /** Of the source topic. */
-  readonly partition: number;
-  readonly bytes: Uint8Array;
-  readonly recordCount: number;
-  readonly maxTimestamp: number;
-}
 
 interface Letter {
   readonly partition: number;

@@ -4,7 +4,6 @@
 // partitions and producers are brought up to date by `checkpoint`, in slices; a restart replays the flush rows since.
 import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
-import { ErrorCode } from '../../protocol/errors.ts';
 import type { BatchColumns } from '../batch-columns.ts';
 import {
   type Decision,
@@ -31,7 +30,6 @@ import type {
   ObjectEntry,
   PartitionLog,
   PartitionTransactions,
-  RiderOutcome,
   SealObject,
   StageRider,
 } from '../log.ts';
@@ -49,10 +47,10 @@ import {
   sequencesFromBytes,
   sequencesToBytes,
 } from '../sequences.ts';
-import type { StageOutcome, StageRequest } from '../tables.ts';
 import type { EndedTransaction, PartitionProducer, TransactionState } from '../transactions.ts';
 import type { Database, Migration } from './database.ts';
 import type { ProducerAges, SequenceStore } from './producers.ts';
+import { admitRiders, recallRiders, type StageEntrance } from './stage-riders.ts';
 import type { PartitionHooks } from './topics.ts';
 import { TransactionRanges } from './transaction-ranges.ts';
 import type { TransactionStore } from './transactions.ts';
@@ -105,8 +103,6 @@ const COMMIT_BYTES = 4 * 4096;
 
 const EMPTY = new Uint8Array(0);
 
-const UNPLACED: RiderOutcome = { kind: 'unplaced' };
-
 /** Where markers go and who hears of them: the sequencer, which knows the file that is being filled. */
 export interface MarkerHost {
   /** The file that is being filled; undefined: the object of the newest flush. @throws the system's error. */
@@ -115,13 +111,6 @@ export interface MarkerHost {
   committed(commit: FlushRow): void;
   /** It failed, after `place` had named a file. */
   failed(caught: unknown): void;
-}
-
-/** Where stages that ride with batches enter: the tables' store, in the commit's transaction. */
-export interface StageEntrance {
-  stageNow(request: StageRequest): StageOutcome;
-  /** Where things stand, for a rider whose flush was committed without it. */
-  refusedNow(topicId: string): StageOutcome;
 }
 
 interface MemoryPartition {
@@ -158,11 +147,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
 
   constructor(
     db: Database,
-    stores: {
-      readonly ages: ProducerAges;
-      readonly transactions: TransactionStore;
-      readonly stages: StageEntrance;
-    },
+    stores: { ages: ProducerAges; transactions: TransactionStore; stages: StageEntrance },
   ) {
     this.#db = db;
     this.#ages = stores.ages;
@@ -218,11 +203,8 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       .get(flushId);
     if (row === undefined) return undefined;
     const index = row['packed_index'] as Uint8Array;
-    const outcome = recallOutcome(
-      batches,
-      openIndex(index),
-      (row['exceptions'] ?? EMPTY) as Uint8Array,
-    );
+    const exceptions = (row['exceptions'] ?? EMPTY) as Uint8Array;
+    const outcome = recallOutcome(batches, openIndex(index), exceptions);
     return {
       commitNumber: Number(row['commit_number']),
       objectId: Number(row['object_id']),
@@ -233,37 +215,13 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       ...outcome,
       ...(riders === undefined
         ? {}
-        : { riders: riders.map((rider) => this.#recallRider(rider, outcome.errorCodes)) }),
+        : { riders: recallRiders(this.#stages, riders, outcome.errorCodes) }),
     };
   }
 
-  /** A rider entered exactly if its batches did. */
-  #recallRider({ stage, firstBatch }: StageRider, errorCodes: Int16Array): RiderOutcome {
-    if (errorCodes[firstBatch] === 0) return { kind: 'duplicate', stageId: stage.stageId };
-    return this.#stages.refusedNow(stage.topicId);
-  }
-
-  /** Lets the riders enter, in the commit's transaction; the batches of those that may not are refused. */
-  #ride(draft: Draft, { batches, riders }: FlushCommit) {
-    if (riders === undefined) return undefined;
-    const refusals = new Int16Array(batches.count);
-    const outcomes = riders.map((rider): RiderOutcome => {
-      const end = rider.firstBatch + rider.batchCount;
-      let placed = true;
-      for (let n = rider.firstBatch; n < end; n += 1) {
-        if (draft.partition(batches.partitionIds[n]!) === undefined) placed = false;
-      }
-      const outcome = placed ? this.#stages.stageNow(rider.stage) : UNPLACED;
-      if (outcome.kind !== 'staged') {
-        refusals.fill(ErrorCode.OPERATION_NOT_ATTEMPTED, rider.firstBatch, end);
-      }
-      return outcome;
-    });
-    return { refusals, outcomes };
-  }
-
   #commitOne(draft: Draft, flush: FlushCommit, commitNumber: number): CommittedFlush {
-    const ride = this.#ride(draft, flush);
+    const exists = (partitionId: number) => draft.partition(partitionId) !== undefined;
+    const ride = admitRiders(this.#stages, flush, exists);
     const decision = decide(draft.at(flush.nowMs), flush.batches, flush.nowMs, ride?.refusals);
     const index = packRuns(flush.batches, decision);
     const objectId = this.#objectId(flush, sum(index.lengths));
