@@ -148,8 +148,9 @@ export class TableBinding {
       if (this.#table === undefined) await this.#createWithoutColumns();
       if (needs.deadLetterTable) await this.#createDeadLetters();
       this.#version += 1;
+      const schemas = needs.schemas?.length ?? 0;
       const asked =
-        needs.valueSchemas.length + needs.keySchemas.length > 0 || needs.deadLetterTable;
+        schemas + needs.valueSchemas.length + needs.keySchemas.length > 0 || needs.deadLetterTable;
       return asked || before !== this.#table?.metadata['current-schema-id'];
     });
   }

@@ -93,7 +93,8 @@ export class RowBuilder {
   needs(): JobNeeds | undefined {
     if (!this.#needs.any) return undefined;
     const { valueSchemas, keySchemas, sentSchemas, json, events } = this.#needs;
-    const inference = json ?? events;
+    // Schemas first, they know the types: what values without one lack beside them shows when the job comes again.
+    const inference = sentSchemas.size > 0 ? undefined : (json ?? events);
     return {
       kind: 'needs',
       valueSchemas: [...valueSchemas],

@@ -273,6 +273,54 @@ describe('schemas that come along', () => {
     ]);
   });
 
+  test('events with a schema and bare ones on one topic fill the same columns', async () => {
+    const fields = [
+      field('id', 'int32'),
+      field('at', 'int64', { name: 'io.debezium.time.Timestamp' }),
+    ];
+    await load(
+      [
+        wrap(fields, change({ id: 1, at: 1_000 })),
+        json(change({ id: 2, at: 2_000 })),
+        json(change({ id: 3, at: null })),
+      ],
+      JSON_CONFIG,
+    );
+    expect(
+      (await rows()).map((row) => [
+        row['_cdc_op'],
+        Number(row['id']),
+        Number(row['at'] ?? 0),
+        row['at__long'] ?? null,
+      ]),
+    ).toEqual([
+      ['c', 1, 1_000, null],
+      // A bare number doesn't say that it is a time.
+      ['c', 2, 0, 2_000n],
+      ['c', 3, 0, null],
+    ]);
+  });
+
+  test('the same when a column comes later, by both at once', async () => {
+    const id = field('id', 'int32');
+    const topic = await load([wrap([id], change({ id: 1 }))], JSON_CONFIG);
+    const at = field('at', 'int64', { name: 'io.debezium.time.Timestamp' });
+    bench.produce(topic, [
+      json(change({ id: 2, at: 5 })),
+      wrap([id, at], change({ id: 3, at: 5 })),
+    ]);
+    await bench.tables.commit('t');
+    const { fields } = (await bench.load('t')).schemas.at(-1)!;
+    const added = fields
+      .filter((one) => one.name.startsWith('at'))
+      .map((one) => [one.name, one.type]);
+    expect(added).toEqual([
+      ['at', 'timestamp'],
+      ['at__long', 'long'],
+    ]);
+    expect(await rows()).toHaveLength(3);
+  });
+
   test('a column that comes later, into a table that is there', async () => {
     const topic = await load([wrap([field('id', 'int32')], change({ id: 1 }))], JSON_CONFIG);
     const wider = [field('id', 'int32'), field('more', 'string')];

@@ -117,10 +117,9 @@ export class EventInference {
   }
 
   needs() {
-    return {
-      ...(this.#plainSeen ? { columns: this.#plain.proposed() } : {}),
-      ...(this.#schemas.size > 0 ? { schemas: [...this.#schemas] } : {}),
-    };
+    // Schemas know the types. What bare events need beside them shows once the table is there.
+    if (this.#schemas.size > 0) return { schemas: [...this.#schemas] };
+    return this.#plainSeen ? { columns: this.#plain.proposed() } : {};
   }
 }
 
