@@ -50,7 +50,7 @@ function sortBy(column: Column, field: SortField, rows: RowSelection): RowSelect
     const ranks = transformRanks(column, field.transform);
     return placeNulls(rows, ranks.isValid, {
       nullsFirst,
-      sort: (valid) => radix(valid, [(row) => ranks.of(row)], descending),
+      sort: (valid) => radix(valid, [word(ranks.ofRow)], descending),
     });
   }
   return placeNulls(rows, (row) => column.isValid(row), {
@@ -86,58 +86,62 @@ function placeNulls(
   return placed;
 }
 
-/** Words of a row's key as unsigned 32-bit numbers, the least significant first. */
-type Words = readonly ((row: number) => number)[];
+/** One word of every row's key: `array[row * stride + offset] ^ flip`, as an unsigned 32-bit number. */
+interface Word {
+  readonly array: Int32Array;
+  readonly stride: number;
+  readonly offset: number;
+  readonly flip: number;
+}
+
+/** The least significant word first. */
+type Words = readonly Word[];
+
+const SIGN = 0x80000000 | 0;
+const ALL = 0xffffffff | 0;
+
+const word = (array: Int32Array, flip = 0, stride = 1, offset = 0): Word => ({
+  array,
+  stride,
+  offset,
+  flip,
+});
 
 function sortValues(column: Column, rows: RowSelection, descending: boolean): RowSelection {
-  if (column instanceof Int32Column) {
-    const { values } = column;
-    return radix(rows, [(row) => values[row]! ^ 0x80000000], descending);
-  }
+  if (column instanceof Int32Column) return radix(rows, [word(column.values, SIGN)], descending);
   if (column instanceof Int64Column) {
     const { halves } = column;
-    const words: Words = [(row) => halves[2 * row]!, (row) => halves[2 * row + 1]! ^ 0x80000000];
-    return radix(rows, words, descending);
+    return radix(rows, [word(halves, 0, 2), word(halves, SIGN, 2, 1)], descending);
   }
   if (column instanceof FloatColumn) return radix(rows, floatWords(column), descending);
   if (column instanceof BooleanColumn) {
-    const { values } = column;
-    return radix(rows, [(row) => values[row]!], descending);
+    return radix(rows, [word(Int32Array.from(column.values))], descending);
   }
   if (column instanceof FixedColumn) {
     const { data, width } = column;
     const signed = String(column.type).startsWith('decimal');
-    return sortBytes(rows, {
-      data,
-      signed,
-      descending,
-      start: (row) => row * width,
-      end: (row) => (row + 1) * width,
-    });
+    const starts = new Int32Array(column.length + 1);
+    for (let row = 0; row <= column.length; row++) starts[row] = row * width;
+    return sortBytes(rows, { data, signed, descending, offsets: starts });
   }
   assert(column instanceof BytesColumn, 'a sort column holds primitives');
   const { data, offsets } = column;
-  return sortBytes(rows, {
-    data,
-    signed: false,
-    descending,
-    start: (row) => offsets[row]!,
-    end: (row) => offsets[row + 1]!,
-  });
+  return sortBytes(rows, { data, signed: false, descending, offsets });
 }
 
 /** IEEE bits so that they order as unsigned integers: negative ones are flipped whole, others get the sign bit. */
 function floatWords(column: FloatColumn): Words {
-  const { values } = column;
-  if (column.kind === 'float32') {
-    const bits = new Int32Array(values.buffer, values.byteOffset, values.length);
-    return [(row) => bits[row]! ^ ((bits[row]! >> 31) | 0x80000000)];
+  const { values, length } = column;
+  const wide = column.kind === 'float64';
+  const bits = new Int32Array(values.buffer, values.byteOffset, values.byteLength / 4);
+  const high = new Int32Array(length);
+  const low = new Int32Array(wide ? length : 0);
+  for (let row = 0; row < length; row++) {
+    const top = wide ? bits[2 * row + 1]! : bits[row]!;
+    high[row] = top ^ ((top >> 31) | SIGN);
+    if (wide) low[row] = bits[2 * row]! ^ (top >> 31);
   }
-  const bits = new Int32Array(values.buffer, values.byteOffset, values.length * 2);
-  return [
-    (row) => bits[2 * row]! ^ (bits[2 * row + 1]! >> 31),
-    (row) => bits[2 * row + 1]! ^ ((bits[2 * row + 1]! >> 31) | 0x80000000),
-  ];
+  return wide ? [word(low), word(high)] : [word(high)];
 }
 
 const BUCKETS = 1 << 16;
@@ -147,12 +151,12 @@ const counts = new Int32Array(BUCKETS);
 function radix(rows: RowSelection, words: Words, descending: boolean): RowSelection {
   let from = rows;
   let spare: Int32Array | undefined;
-  const flip = descending ? 0xffff : 0;
-  for (const word of words) {
+  for (const one of words) {
+    const flip = descending ? one.flip ^ ALL : one.flip;
     for (let shift = 0; shift < 32; shift += 16) {
-      const into = digitPass(from, (row) => ((word(row) >>> shift) & 0xffff) ^ flip, spare);
+      const into = digitPass(from, { ...one, flip }, { shift, spare });
       if (into === from) continue;
-      spare = from === rows ? undefined : (from as Int32Array);
+      spare = from === rows ? undefined : from;
       from = into;
     }
   }
@@ -162,8 +166,8 @@ function radix(rows: RowSelection, words: Words, descending: boolean): RowSelect
 /** One counting pass into `spare` or a new array; the very `rows` when they are in order already. */
 function digitPass(
   rows: RowSelection,
-  digit: (row: number) => number,
-  spare: Int32Array | undefined,
+  { array, stride, offset, flip }: Word,
+  { shift, spare }: { readonly shift: number; readonly spare: Int32Array | undefined },
 ): RowSelection {
   const { length } = rows;
   counts.fill(0);
@@ -172,7 +176,7 @@ function digitPass(
   let low = BUCKETS;
   let high = 0;
   for (let i = 0; i < length; i++) {
-    const value = digit(rows[i]!);
+    const value = ((array[rows[i]! * stride + offset]! ^ flip) >>> shift) & 0xffff;
     if (value < last) ordered = false;
     last = value;
     if (value < low) low = value;
@@ -189,74 +193,79 @@ function digitPass(
   const into = spare ?? new Int32Array(length);
   for (let i = 0; i < length; i++) {
     const row = rows[i]!;
-    into[counts[digit(row)]!++] = row;
+    into[counts[((array[row * stride + offset]! ^ flip) >>> shift) & 0xffff]!++] = row;
   }
   return into;
 }
 
 interface ByteKeys {
   readonly data: Uint8Array;
+  /** Row i is `data[offsets[i], offsets[i + 1])`. */
+  readonly offsets: Int32Array;
   /** Big-endian two's complement: the first byte's top bit means negative. */
   readonly signed: boolean;
   readonly descending: boolean;
-  readonly start: (row: number) => number;
-  readonly end: (row: number) => number;
 }
 
-/** By the first eight bytes after what all have in common, then whole within runs that agree there. */
+/** Bytes of a key's prefix; one of them holds the length where that is enough to tell values apart. */
+const PREFIX_BYTES = 8;
+
+/**
+ * By the first bytes after what all have in common; where values are longer than those, then whole within runs that
+ * agree there.
+ */
 function sortBytes(rows: RowSelection, keys: ByteKeys): RowSelection {
   if (rows.length < 2) return rows;
-  const { data, start, end } = keys;
-  const common = commonPrefix(rows, keys);
-  const sign = keys.signed && common === 0 ? 0x80000000 : 0;
-  const prefix = (row: number, offset: number) => {
-    const from = start(row) + common + offset;
-    const to = Math.min(end(row), from + 4);
-    let value = 0;
-    for (let i = from; i < from + 4; i++) value = (value << 8) | (i < to ? data[i]! : 0);
-    return value;
-  };
-  const heads = new Int32Array(maxOf(rows) + 1);
-  const tails = new Int32Array(heads.length);
+  const { data, offsets, descending } = keys;
+  const { common, longest } = commonPrefix(rows, keys);
+  const isShort = longest - common < PREFIX_BYTES;
+  const sign = keys.signed && common === 0 ? SIGN : 0;
+  const heads = new Int32Array(offsets.length);
+  const tails = new Int32Array(offsets.length);
   for (let i = 0; i < rows.length; i++) {
     const row = rows[i]!;
-    heads[row] = prefix(row, 0) ^ sign;
-    tails[row] = prefix(row, 4);
+    const start = offsets[row]! + common;
+    const end = offsets[row + 1]!;
+    let head = 0;
+    let tail = 0;
+    for (let at = start; at < start + 4; at++) head = (head << 8) | (at < end ? data[at]! : 0);
+    for (let at = start + 4; at < start + 8; at++) tail = (tail << 8) | (at < end ? data[at]! : 0);
+    heads[row] = head ^ sign;
+    // A shorter value comes before one that goes on with zeros.
+    tails[row] = isShort ? (tail & 0xffffff00) | (end - start) : tail;
   }
-  const sorted = radix(rows, [(row) => tails[row]!, (row) => heads[row]!], keys.descending);
+  const sorted = radix(rows, [word(tails), word(heads)], descending);
+  if (isShort) return sorted;
   const same = (a: number, b: number) => heads[a] === heads[b] && tails[a] === tails[b];
   return sortRuns(sorted, same, (a, b) => compareFrom(keys, common, a, b));
 }
 
-function maxOf(rows: RowSelection): number {
-  let max = 0;
-  for (let i = 0; i < rows.length; i++) if (rows[i]! > max) max = rows[i]!;
-  return max;
-}
-
-function commonPrefix(rows: RowSelection, { data, start, end }: ByteKeys): number {
-  const first = start(rows[0]!);
-  let common = end(rows[0]!) - first;
-  for (let i = 1; i < rows.length && common > 0; i++) {
-    const from = start(rows[i]!);
-    const length = Math.min(common, end(rows[i]!) - from);
+function commonPrefix(rows: RowSelection, { data, offsets }: ByteKeys) {
+  const first = offsets[rows[0]!]!;
+  let common = offsets[rows[0]! + 1]! - first;
+  let longest = common;
+  for (let i = 1; i < rows.length; i++) {
+    const from = offsets[rows[i]!]!;
+    const length = offsets[rows[i]! + 1]! - from;
+    if (length > longest) longest = length;
+    if (length < common) common = length;
     let at = 0;
-    while (at < length && data[from + at] === data[first + at]) at++;
+    while (at < common && data[from + at] === data[first + at]) at++;
     common = at;
   }
-  return common;
+  return { common, longest };
 }
 
 function compareFrom(
-  { data, start, end, descending }: ByteKeys,
+  { data, offsets, descending }: ByteKeys,
   skip: number,
   a: number,
   b: number,
 ): number {
-  let x = start(a) + skip;
-  let y = start(b) + skip;
-  const endX = end(a);
-  const endY = end(b);
+  let x = offsets[a]! + skip;
+  let y = offsets[b]! + skip;
+  const endX = offsets[a + 1]!;
+  const endY = offsets[b + 1]!;
   for (; x < endX && y < endY; x++, y++) {
     if (data[x] !== data[y]) return descending ? data[y]! - data[x]! : data[x]! - data[y]!;
   }
@@ -311,10 +320,8 @@ function transformRanks(column: Column, transform: string) {
   byValue.forEach((code, rank) => {
     ranks[code] = rank;
   });
-  return {
-    of: (row: number) => ranks[codes[row]!]!,
-    isValid: (row: number) => values[codes[row]!] !== null,
-  };
+  const ofRow = codes.map((code) => ranks[code]!);
+  return { ofRow, isValid: (row: number) => values[codes[row]!] !== null };
 }
 
 function compareValues(a: Exclude<PartitionValue, null>, b: Exclude<PartitionValue, null>): number {

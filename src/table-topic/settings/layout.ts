@@ -37,7 +37,7 @@ const sortBy: Setting<readonly SortExpression[]> = {
   type: 'string',
   default: [],
   valid: '[column or transform(column), each with asc|desc and nulls first|last]',
-  doc: 'Sort order of the table, as [customer, hour(ts) desc, bucket(id, 16) nulls last]. Rows are sorted within each file, so readers skip more. Changing it adds a sort order: files already written keep theirs. Unsorted by default, because sorting costs about a quarter of the writing.',
+  doc: 'Sort order of the table, as [customer, hour(ts) desc, bucket(id, 16) nulls last]. Rows are sorted within each file, so readers skip more. Changing it adds a sort order: files already written keep theirs. Unsorted by default, because sorting about doubles the work of a row.',
   parse: parseSortBy,
   format: formatSortBy,
 };
