@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { parseMetadata, parseRuleSet } from '../contract.ts';
 import { errors } from '../errors.ts';
-import type { RegisterInput, VersionChoice } from '../registry.ts';
+import type { RegisterInput, VersionChoice } from '../registration.ts';
 import { normalSubject } from '../subjects.ts';
 
 const reference = z.object({ name: z.string(), subject: z.string(), version: z.number().int() });

@@ -4,7 +4,8 @@ import type { SubjectVersionRow } from '../../metadata/registry.ts';
 import type { SchemaInput } from '../content.ts';
 import { errors } from '../errors.ts';
 import { isDescriptorText } from '../protobuf/format.ts';
-import type { SchemaRegistry, VersionChoice } from '../registry.ts';
+import type { VersionChoice } from '../registration.ts';
+import type { SchemaRegistry } from '../registry.ts';
 import {
   flag,
   page,
