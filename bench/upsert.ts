@@ -10,7 +10,7 @@ import { seededIds, seededPrng } from '../src/base/prng.ts';
 import type { Topic } from '../src/metadata/topics.ts';
 import { buildBatch } from '../src/protocol/record-builder.ts';
 import { LocalObjectStore } from '../src/storage/objects/local.ts';
-import { resolveTopicConfigs } from '../src/table-topic/settings.ts';
+import { resolveTopicConfigs } from '../src/table-topic/settings/index.ts';
 import { Bench } from '../src/table-topic/testing/bench.ts';
 import { upsertTable } from '../src/table-topic/upsert/id-columns.ts';
 import { KeyIndexHost } from '../src/table-topic/upsert/key-index.ts';

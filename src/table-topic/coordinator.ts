@@ -16,7 +16,7 @@ import type { ReplayDeps, Replayed } from './operations/replay.ts';
 import type { RewindDeps, Rewound } from './operations/rewind.ts';
 import type { RecoveryPolicy } from './positions.ts';
 import { TableProgress } from './progress.ts';
-import type { TableSettings } from './settings.ts';
+import type { TableSettings } from './settings/index.ts';
 import { Signal } from './signal.ts';
 import { type StagingDeps, TableStaging } from './staging.ts';
 import { countTrouble } from './table-metrics.ts';

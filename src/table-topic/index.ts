@@ -16,7 +16,7 @@ import type { MaintenanceTasks } from './maintenance/task.ts';
 import { MaintenanceThread } from './maintenance/thread-client.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
 import { WorkerPool } from './pool.ts';
-import type { TableSettings } from './settings.ts';
+import type { TableSettings } from './settings/index.ts';
 import { TableTopics } from './table-topics.ts';
 import { type KeyIndexes, KeyIndexHost } from './upsert/key-index.ts';
 import { KeyIndexClient } from './upsert/key-index-client.ts';
@@ -34,7 +34,7 @@ export {
   tableSettings,
   topicConfigs,
   unservedConfigs,
-} from './settings.ts';
+} from './settings/index.ts';
 export type { TableStatus, TableTopics } from './table-topics.ts';
 export { createTopicConfigValidator, type TopicConfigValidator } from './validate.ts';
 

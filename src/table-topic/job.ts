@@ -8,7 +8,7 @@ import type { RangeGap, StagedLetters, StagedRange } from '../metadata/tables.ts
 import type { CommitSteps } from '../storage/log/log.ts';
 import type { FieldMap } from './evolve.ts';
 import type { FileTable } from './files.ts';
-import type { SystemColumn, TopicConfigs } from './settings.ts';
+import type { SystemColumn, TopicConfigs } from './settings/index.ts';
 import type { SchemaText } from './sources/source.ts';
 import type { SourceKey } from './sources/wire.ts';
 import type { DeadLetterReason, DeadLetterStage } from './system-columns.ts';

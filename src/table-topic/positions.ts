@@ -3,7 +3,7 @@
 import { FloeError } from '../base/error.ts';
 import type { Catalog, LoadedTable, TableIdentifier } from '../catalog/catalog.ts';
 import type { Log } from '../storage/log/log.ts';
-import type { Backfill } from './settings.ts';
+import type { Backfill } from './settings/index.ts';
 import {
   formatWatermark,
   mainSnapshotId,

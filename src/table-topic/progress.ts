@@ -11,7 +11,7 @@ import type { Topic } from '../metadata/topics.ts';
 import type { Log } from '../storage/log/log.ts';
 import { trouble } from './binding.ts';
 import { backfillOffset, type RecoveryPolicy, recover } from './positions.ts';
-import type { Backfill } from './settings.ts';
+import type { Backfill } from './settings/index.ts';
 import { STAGES_PER_COMMIT } from './table-commits.ts';
 import { type Offsets, readBack } from './watermark.ts';
 

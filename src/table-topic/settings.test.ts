@@ -15,7 +15,7 @@ import {
   tableIdentifier,
   topicConfigs,
   unservedConfigs,
-} from './settings.ts';
+} from './settings/index.ts';
 
 test('lists: names, paths, odd names', () => {
   expect(parseColumns('[a, b.c, `odd name`, `tick``y`.d]')).toEqual([

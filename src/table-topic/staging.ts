@@ -7,7 +7,7 @@ import type { Topic } from '../metadata/topics.ts';
 import { Lane, type LaneDeps } from './lane.ts';
 import { letterPartitions } from './letter-topics.ts';
 import type { TableProgress } from './progress.ts';
-import { letterTopicName, resolveTopicConfigs } from './settings.ts';
+import { letterTopicName, resolveTopicConfigs } from './settings/index.ts';
 import type { Signal } from './signal.ts';
 import { countStaged } from './table-metrics.ts';
 import type { TableSession } from './table-session.ts';

@@ -5,7 +5,7 @@ import type {
   ProposedType,
 } from '../formats/arrow/proposed-schema.ts';
 import { VALUE_COLUMN } from '../formats/arrow/proposed-schema.ts';
-import type { SystemColumn } from './settings.ts';
+import type { SystemColumn } from './settings/index.ts';
 
 /** Source paths of what isn't a value's: they can't clash with a value's, which never start with a colon. */
 export const SYSTEM_PREFIX = ':kafka_';

@@ -15,7 +15,7 @@ import {
 } from './commit.ts';
 import type { JobRunner, JobTable } from './job.ts';
 import type { PlannedStage, TableRole } from './plan.ts';
-import { resolveTopicConfigs, type TableSettings } from './settings.ts';
+import { resolveTopicConfigs, type TableSettings } from './settings/index.ts';
 import { parseStagedFiles, type StagedFiles } from './stage.ts';
 import { committedFloor } from './upsert/floor.ts';
 import { readHistory } from './upsert/history-reader.ts';

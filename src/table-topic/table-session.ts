@@ -26,7 +26,7 @@ import {
 import type { RecoveryPolicy } from './positions.ts';
 import type { TableProgress } from './progress.ts';
 import { forgetTable, relocate } from './relocate.ts';
-import { resolveTopicConfigs, tableIdentifier } from './settings.ts';
+import { resolveTopicConfigs, tableIdentifier } from './settings/index.ts';
 import type { TableState } from './table-state.ts';
 import type { Offsets } from './watermark.ts';
 

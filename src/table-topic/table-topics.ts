@@ -18,7 +18,7 @@ import type { Rewound } from './operations/rewind.ts';
 import { type RewindTo, rewindOffsets } from './operations/rewind-to.ts';
 import type { RecoveryPolicy } from './positions.ts';
 import { retireTable } from './relocate.ts';
-import { isEnabled, isTableTopicConfig, resolveTopicConfigs } from './settings.ts';
+import { isEnabled, isTableTopicConfig, resolveTopicConfigs } from './settings/index.ts';
 import { sweep } from './sweep.ts';
 import type { TableState } from './table-state.ts';
 import { readTail, type TableTail, type TailAnswer } from './tail.ts';

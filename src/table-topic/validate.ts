@@ -16,7 +16,7 @@ import {
   resolveTopicConfigs,
   type TopicConfigs,
   tableIdentifier,
-} from './settings.ts';
+} from './settings/index.ts';
 import { newestColumns } from './sources/topic-sources.ts';
 import { systemFields, wantedSystemColumns, wholeValue } from './system-columns.ts';
 

@@ -12,7 +12,7 @@ import type { Metadata } from '../../src/metadata/metadata.ts';
 import type { InThreadLog } from '../../src/storage/log/open-in-thread.ts';
 import { type Faults, faultyStore } from '../../src/storage/objects/decorators/faulty.ts';
 import { MemoryObjectStore } from '../../src/storage/objects/memory.ts';
-import { type TableSettings, tableSettings } from '../../src/table-topic/settings.ts';
+import { type TableSettings, tableSettings } from '../../src/table-topic/settings/index.ts';
 import { TableTopics } from '../../src/table-topic/table-topics.ts';
 import { MemorySchemas } from '../../src/table-topic/testing/bench.ts';
 import { FaultyCatalog, ProcessBorder } from '../../src/table-topic/testing/faulty.ts';

@@ -16,7 +16,7 @@ import type { Topic } from '../../metadata/topics.ts';
 import type { Log } from '../../storage/log/log.ts';
 import { type TableBinding, trouble } from '../binding.ts';
 import type { JobRunner, JobSlice, JobStaged, TableJob } from '../job.ts';
-import { resolveTopicConfigs, type TableSettings } from '../settings.ts';
+import { resolveTopicConfigs, type TableSettings } from '../settings/index.ts';
 import {
   COMMIT_ID_SUMMARY,
   EPOCH_SUMMARY,

@@ -1,7 +1,7 @@
 // Which subject a topic's schemas are registered under, and which message of a Protobuf file its values are.
 // Source: Confluent documentation, "Subject name strategy".
 import { FloeError } from '../../base/error.ts';
-import type { TopicConfigs } from '../settings.ts';
+import type { TopicConfigs } from '../settings/index.ts';
 import { sourceFormat } from './formats.ts';
 import type { SchemaText, Side } from './source.ts';
 

@@ -5,7 +5,7 @@ import { FloeError, isFloeError } from '../../base/error.ts';
 import type { ProposedStruct } from '../../formats/arrow/proposed-schema.ts';
 import type { RegisteredSchema, SchemaSource } from '../../schema-registry/schema-source.ts';
 import type { SourceBinding } from '../job.ts';
-import type { TopicConfigs } from '../settings.ts';
+import type { TopicConfigs } from '../settings/index.ts';
 import { sourceFormat } from './formats.ts';
 import type { Place, SchemaText, Side, TypeOptions } from './source.ts';
 import { fixedSubject, latestMessage, subjectOf } from './subjects.ts';

@@ -21,7 +21,7 @@ import type {
 import { MemoryObjectStore } from '../../storage/objects/index.ts';
 import type { ObjectStore } from '../../storage/objects/object-store.ts';
 import { startTableTopics, type TableTopicsDeps } from '../index.ts';
-import { tableSettings } from '../settings.ts';
+import { tableSettings } from '../settings/index.ts';
 import type { TableTopics } from '../table-topics.ts';
 import { MemoryLog } from './memory-log.ts';
 

@@ -6,7 +6,7 @@ import { uuidToBytes } from '../../base/prng.ts';
 import { findField } from '../../formats/iceberg/schema.ts';
 import type { IcebergType, PrimitiveTypeName, Schema } from '../../formats/iceberg/types.ts';
 import { type ColumnPath, formatPath } from '../column-list.ts';
-import type { TopicConfigs } from '../settings.ts';
+import type { TopicConfigs } from '../settings/index.ts';
 import { type HashKey, hashKeyOf } from './sip-hash.ts';
 
 /** One leaf of the key. */

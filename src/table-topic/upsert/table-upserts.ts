@@ -10,7 +10,7 @@ import { dataFolder } from '../../formats/iceberg/commit.ts';
 import { currentSnapshot } from '../../formats/iceberg/history.ts';
 import type { DataFile, TableMetadata } from '../../formats/iceberg/types.ts';
 import type { TableBinding } from '../binding.ts';
-import type { TopicConfigs } from '../settings.ts';
+import type { TopicConfigs } from '../settings/index.ts';
 import { type Offsets, readBack, TOPIC_ID_PROPERTY } from '../watermark.ts';
 import { type UpsertTable, upsertTable } from './id-columns.ts';
 import type { KeyIndexes, PreparedChanges, PrepareRequest } from './key-index.ts';
