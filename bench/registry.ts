@@ -1,7 +1,7 @@
 // Look-ups per second of the schema registry as producers and consumers make them: over HTTP on keep-alive connections,
 // from one child process that is asked and this one that asks. By id (what a consumer does), by subject and schema
 // (what a producer does), the newest of a subject. 1,000 schemas of each format.
-// Run: node bench/registry.ts [seconds a line] [connections]       prints requests a second and CPU of the node
+// Run: node bench/registry.ts [seconds a line] [connections]       prints look-ups a second, and per CPU second of the node
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -84,9 +84,10 @@ async function measure(name: string, base: URL, pid: number, next: (at: number) 
   };
   await Promise.all(Array.from({ length: connections }, worker));
   const elapsed = (performance.now() - started) / 1_000;
-  const used = (cpuOf(pid) - cpu) / elapsed;
+  const used = cpuOf(pid) - cpu;
   const rate = (done / elapsed).toFixed(0).padStart(7);
-  console.log(`${name.padEnd(44)} ${rate} look-ups/s   ${used.toFixed(2)} cores of the node`);
+  const perCpu = (done / used).toFixed(0).padStart(7);
+  console.log(`${name.padEnd(44)} ${rate} look-ups/s ${perCpu} per CPU second of the node`);
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'floe-bench-'));
