@@ -5,13 +5,7 @@
 import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
 import type { BatchColumns } from '../batch-columns.ts';
-import {
-  type Decision,
-  decide,
-  type LogState,
-  type OpenRanges,
-  type PartitionTail,
-} from '../decide.ts';
+import { decide, type OpenRanges } from '../decide.ts';
 import {
   eachProducerBatch,
   packExceptions,
@@ -33,7 +27,7 @@ import type {
   SealObject,
   StageRider,
 } from '../log.ts';
-import { decideMarkers, firstOpen } from '../markers.ts';
+import { decideMarkers } from '../markers.ts';
 import { EntryKind, endOffset, openIndex, type PackedIndex } from '../packed-index.ts';
 import {
   appendSequence,
@@ -41,51 +35,26 @@ import {
   markSequences,
   newestSequence,
   newSequences,
-  type Sequences,
   sequencesActiveMs,
   sequencesEpoch,
   sequencesFromBytes,
   sequencesToBytes,
 } from '../sequences.ts';
-import type { EndedTransaction, PartitionProducer, TransactionState } from '../transactions.ts';
-import type { Database, Migration } from './database.ts';
+import type { EndedTransaction, PartitionProducer } from '../transactions.ts';
+import type { Database } from './database.ts';
+import {
+  type Change,
+  Draft,
+  emptyPartition,
+  type MemoryPartition,
+  type TransactionStore,
+  toPartitionLog,
+} from './log-memory.ts';
+import { FLUSH_COLUMNS, toFlushRow, toObjectEntry } from './log-rows.ts';
 import type { ProducerAges, SequenceStore } from './producers.ts';
 import { admitRiders, recallRiders, type StageEntrance } from './stage-riders.ts';
 import type { PartitionHooks } from './topics.ts';
 import { TransactionRanges } from './transaction-ranges.ts';
-import type { TransactionStore } from './transactions.ts';
-
-export const logMigrations: readonly Migration[] = [
-  {
-    name: 'log-1',
-    sql: `
-      -- Objects of the log, whatever their kind. state: 'open' = its index is in rows of flushes,
-      -- 'sealed' = its index is in object_entries, 'deleting' = claimed by collector or sweeper.
-      -- The unique key is the border between commits and the sweeper: whoever is second loses.
-      CREATE TABLE log_objects (
-        object_id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
-        generation INTEGER NOT NULL, state TEXT NOT NULL, bytes INTEGER NOT NULL,
-        live_bytes INTEGER NOT NULL, created_ms INTEGER NOT NULL, changed_ms INTEGER NOT NULL) STRICT;
-      CREATE TABLE flushes (
-        commit_number INTEGER PRIMARY KEY, flush_id BLOB NOT NULL UNIQUE, object_id INTEGER NOT NULL,
-        committed_ms INTEGER NOT NULL, packed_index BLOB NOT NULL, exceptions BLOB, producers BLOB) STRICT;
-      -- NULL in exceptions and producers: none (an empty blob binds as NULL).
-      -- high_watermark, max_timestamp, size_bytes: as of the flush applied_commit.
-      CREATE TABLE log_partitions (
-        partition_id INTEGER PRIMARY KEY, log_start INTEGER NOT NULL, high_watermark INTEGER NOT NULL,
-        max_timestamp INTEGER NOT NULL, size_bytes INTEGER NOT NULL, applied_commit INTEGER NOT NULL) STRICT;
-      CREATE TABLE producer_sequences (
-        partition_id INTEGER NOT NULL, producer_id INTEGER NOT NULL, active_ms INTEGER NOT NULL,
-        sequences BLOB NOT NULL, PRIMARY KEY (partition_id, producer_id)) STRICT, WITHOUT ROWID;
-      CREATE TABLE object_entries (
-        partition_id INTEGER NOT NULL, base_offset INTEGER NOT NULL, end_offset INTEGER NOT NULL,
-        object_id INTEGER NOT NULL, index_position INTEGER NOT NULL, index_length INTEGER NOT NULL,
-        bytes INTEGER NOT NULL, record_count INTEGER NOT NULL, run_count INTEGER NOT NULL,
-        max_timestamp INTEGER NOT NULL, commit_number INTEGER NOT NULL,
-        PRIMARY KEY (partition_id, base_offset)) STRICT, WITHOUT ROWID;
-      CREATE INDEX object_entries_by_object ON object_entries (object_id);`,
-  },
-];
 
 /** A local file as the store knows it. */
 export interface KnownFile {
@@ -111,19 +80,6 @@ export interface MarkerHost {
   committed(commit: FlushRow): void;
   /** It failed, after `place` had named a file. */
   failed(caught: unknown): void;
-}
-
-interface MemoryPartition {
-  logStart: number;
-  nextOffset: number;
-  maxTimestamp: number;
-  open: OpenRanges | undefined;
-  sizeBytes: number;
-  /** First commit that the stored row lacks; 0 when it lacks none. */
-  dirtySince: number;
-  readonly sequences: Map<number, Sequences>;
-  /** Producers whose stored state is older than memory's. */
-  readonly dirtyProducers: Set<number>;
 }
 
 const ENTRY_COLUMNS = `partition_id, base_offset, end_offset, object_id, index_position, index_length, bytes,
@@ -763,128 +719,6 @@ interface ReplayRow {
   readonly committed_ms: number;
   readonly packed_index: Uint8Array;
   readonly producers: Uint8Array | null;
-}
-
-interface Change {
-  readonly decision: Pick<Decision, 'partitions' | 'sequences'> &
-    Partial<Pick<Decision, 'transactions'>>;
-  readonly index: PackedIndex;
-  readonly commitNumber: number;
-}
-
-/** The state as the flushes of one transaction see it: memory, overlaid by what those before changed. */
-class Draft implements LogState {
-  readonly changes: Change[] = [];
-  readonly #partitions: ReadonlyMap<number, MemoryPartition>;
-  readonly #ages: ProducerAges;
-  readonly #transactions: TransactionStore;
-  #nowMs = 0;
-
-  constructor(
-    partitions: ReadonlyMap<number, MemoryPartition>,
-    ages: ProducerAges,
-    transactions: TransactionStore,
-  ) {
-    this.#partitions = partitions;
-    this.#ages = ages;
-    this.#transactions = transactions;
-  }
-
-  at(nowMs: number): this {
-    this.#nowMs = nowMs;
-    return this;
-  }
-
-  add(change: Change): void {
-    this.changes.push(change);
-  }
-
-  partition(partitionId: number): PartitionTail | undefined {
-    for (let n = this.changes.length - 1; n >= 0; n -= 1) {
-      const tail = this.changes[n]!.decision.partitions.get(partitionId);
-      if (tail !== undefined) return tail;
-    }
-    return this.#partitions.get(partitionId);
-  }
-
-  sequences(partitionId: number, producerId: number): Sequences | undefined {
-    for (let n = this.changes.length - 1; n >= 0; n -= 1) {
-      const sequences = this.changes[n]!.decision.sequences.get(partitionId)?.get(producerId);
-      if (sequences !== undefined) return sequences;
-    }
-    return this.#partitions.get(partitionId)?.sequences.get(producerId);
-  }
-
-  mayHaveExpired(producerId: number): boolean {
-    return this.#ages.mayHaveExpired(producerId, this.#nowMs);
-  }
-
-  transaction(producerId: number): TransactionState | undefined {
-    for (let n = this.changes.length - 1; n >= 0; n -= 1) {
-      const state = this.changes[n]!.decision.transactions?.get(producerId);
-      if (state !== undefined) return state;
-    }
-    return this.#transactions.byProducer(producerId);
-  }
-}
-
-function emptyPartition(): MemoryPartition {
-  return {
-    logStart: 0,
-    nextOffset: 0,
-    maxTimestamp: -1,
-    open: undefined,
-    sizeBytes: 0,
-    dirtySince: 0,
-    sequences: new Map(),
-    dirtyProducers: new Set(),
-  };
-}
-
-function toPartitionLog(partitionId: number, partition: MemoryPartition): PartitionLog {
-  const { logStart, nextOffset, open } = partition;
-  const stable = open === undefined ? nextOffset : firstOpen(open, nextOffset);
-  return {
-    partitionId,
-    logStartOffset: logStart,
-    highWatermark: nextOffset,
-    lastStableOffset: Math.max(logStart, stable),
-    maxTimestamp: partition.maxTimestamp,
-    sizeBytes: partition.sizeBytes,
-  };
-}
-
-/** Of flushes joined with log_objects: what {@link toFlushRow} reads. */
-export const FLUSH_COLUMNS =
-  'commit_number, object_id, key, generation, committed_ms, packed_index';
-
-export function toFlushRow(row: Record<string, unknown>): FlushRow {
-  return {
-    commitNumber: Number(row['commit_number']),
-    objectId: Number(row['object_id']),
-    objectKey: row['key'] as string,
-    generation: Number(row['generation']),
-    committedMs: Number(row['committed_ms']),
-    index: row['packed_index'] as Uint8Array,
-  };
-}
-
-/** A row of object_entries joined with its object's key. */
-export function toObjectEntry(row: Record<string, unknown>): ObjectEntry {
-  return {
-    partitionId: Number(row['partition_id']),
-    objectId: Number(row['object_id']),
-    objectKey: row['key'] as string,
-    baseOffset: Number(row['base_offset']),
-    endOffset: Number(row['end_offset']),
-    indexPosition: Number(row['index_position']),
-    indexLength: Number(row['index_length']),
-    bytes: Number(row['bytes']),
-    recordCount: Number(row['record_count']),
-    runCount: Number(row['run_count']),
-    maxTimestamp: Number(row['max_timestamp']),
-    commitNumber: Number(row['commit_number']),
-  };
 }
 
 function sum(values: Uint32Array): number {

@@ -14,7 +14,8 @@ import type {
 } from '../objects.ts';
 import { openIndex } from '../packed-index.ts';
 import type { Database, Migration } from './database.ts';
-import { FLUSH_COLUMNS, type SqliteLog, toFlushRow, toObjectEntry } from './log.ts';
+import type { SqliteLog } from './log.ts';
+import { FLUSH_COLUMNS, toFlushRow, toObjectEntry } from './log-rows.ts';
 
 export const objectsMigrations: readonly Migration[] = [
   {

@@ -19,6 +19,7 @@ import {
 import { type Database, type Migration, sqliteError } from './database.ts';
 import { writeGroupOffsets } from './groups.ts';
 import type { SqliteLog } from './log.ts';
+import type { TransactionStore } from './log-memory.ts';
 import type { ProducerAges } from './producers.ts';
 import type { PartitionHooks } from './topics.ts';
 
@@ -35,13 +36,6 @@ export const transactionsMigrations: readonly Migration[] = [
         partitions TEXT NOT NULL, offsets TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
   },
 ];
-
-/** What a commit of batches needs of transactional ids; {@link TransactionStates} implements it. */
-export interface TransactionStore {
-  byProducer(producerId: number): TransactionState | undefined;
-  /** Part of the present database transaction. */
-  put(state: TransactionState): void;
-}
 
 /** All transactional ids: rows, and the same in memory once they are committed. */
 export class TransactionStates implements TransactionStore, PartitionHooks {
