@@ -48,15 +48,6 @@ function insert(words: Int32Array, { high, low }: Hash64): void {
   for (let i = 0; i < 8; i++) words[block + i]! |= 1 << (Math.imul(low, SALT[i]!) >>> 27);
 }
 
-/** True when a value of this hash may be there. */
-export function bloomMayHold(words: Int32Array, { high, low }: Hash64): boolean {
-  const block = Math.floor(((high >>> 0) * (words.length >>> 3)) / 2 ** 32) << 3;
-  for (let i = 0; i < 8; i++) {
-    if ((words[block + i]! & (1 << (Math.imul(low, SALT[i]!) >>> 27))) === 0) return false;
-  }
-  return true;
-}
-
 /**
  * Header and bitset of a filter over the values at `entries` (slots of the dictionary's entries), or over all of them
  * when that is null.

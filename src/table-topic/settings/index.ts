@@ -18,7 +18,7 @@ import type { Refusals, Theme } from './theme.ts';
 import * as upsert from './upsert.ts';
 
 export { letterTopicName } from './errors.ts';
-export { PROPERTY_PREFIX, SYSTEM_COLUMNS, type SystemColumn } from './layout.ts';
+export { SYSTEM_COLUMNS, type SystemColumn } from './layout.ts';
 export { type Backfill, isEnabled } from './lifecycle.ts';
 export { tableIdentifier } from './naming.ts';
 export { type TableSettings, tableSettings } from './process.ts';
