@@ -20,9 +20,13 @@ import { ACL_OPERATION, ACL_PATTERN, ACL_PERMISSION, ACL_RESOURCE } from '../pro
 import type { TableTopics } from '../table-topic/index.ts';
 import { type Faces, HttpAuth, protectFaces } from './http-auth.ts';
 
+const TOPICS: Readonly<Record<string, readonly string[]>> = {
+  'kafka.orders_t': ['orders'],
+  'kafka.shared': ['orders', 'payments'],
+};
 const tables = {
-  topicOf: ({ namespace, name }: { namespace: readonly string[]; name: string }) =>
-    namespace.join('.') === 'kafka' && name === 'orders_t' ? 'orders' : undefined,
+  topicsOf: ({ namespace, name }: { namespace: readonly string[]; name: string }) =>
+    TOPICS[[...namespace, name].join('.')] ?? [],
 } as unknown as TableTopics;
 
 /** Faces with the routes' paths, which say "ok". */
@@ -220,7 +224,7 @@ describe('who gets in', () => {
   });
 });
 
-/** alice may read the topic `orders`, whose table is `kafka.orders_t`; root may do everything. */
+/** alice may read the topic `orders`, whose table is `kafka.orders_t`, not `payments`; root may do everything. */
 const ROUTES: readonly [keyof Faces, string, number][] = [
   ['registry', 'GET /subjects/orders-value/versions', 200],
   ['registry', 'POST /subjects/orders-value', 200],
@@ -249,6 +253,8 @@ const ROUTES: readonly [keyof Faces, string, number][] = [
   ['catalog', 'POST /v1/namespaces/kafka/tables/orders_t', 403],
   ['catalog', 'DELETE /v1/namespaces/kafka/tables/orders_t', 403],
   ['catalog', 'GET /v1/namespaces/kafka/tables/other', 403],
+  // Rows of another topic are in it too.
+  ['catalog', 'GET /v1/namespaces/kafka/tables/shared', 403],
   ['catalog', 'POST /v1/tables/rename', 403],
   ['catalog', 'POST /v1/oauth/tokens', 200],
   ['catalog', 'GET /v1/namespaces/kafka/views/any', 403],

@@ -72,12 +72,11 @@ export class HttpAuth {
     return this.#access.get(request) ?? this.#anonymous(request);
   }
 
-  /** Whether the sender may read a table: of a topic, or of none. */
-  mayRead(request: IncomingMessage, topic: string | undefined): boolean {
+  /** Whether the sender may read a table: of these topics, all of them, or of none. */
+  mayRead(request: IncomingMessage, topics: readonly string[]): boolean {
     const access = this.accessOf(request);
-    return topic === undefined
-      ? access.allows('describe', 'cluster')
-      : access.allows('read', 'topic', topic);
+    if (topics.length === 0) return access.allows('describe', 'cluster');
+    return topics.every((topic) => access.allows('read', 'topic', topic));
   }
 
   /** Lets through `app` only what may pass. Before its routes are ready. */
@@ -231,7 +230,7 @@ export function protectFaces(auth: HttpAuth, faces: Faces, { tables, subjectOf }
     refusal: (status, message) => ({ error_code: status === 403 ? 40301 : 40101, message }),
   });
   auth.protect(faces.catalog, {
-    rule: (request) => catalogRule(request, (table) => tables.topicOf(table)),
+    rule: (request) => catalogRule(request, (table) => tables.topicsOf(table)),
     refusal: (status, message) => ({
       error: { message, type: CATALOG_TYPES[status], code: status },
     }),

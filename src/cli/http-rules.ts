@@ -50,22 +50,23 @@ export function registryRule(request: Routed, subject?: string): HttpRule {
     : 'known';
 }
 
-/** The catalog; `topicOf` tells whose table an identifier names. */
+/** The catalog; `topicsOf` tells whose table an identifier names: who may not ask all of them may not ask it. */
 export function catalogRule(
   request: Routed,
-  topicOf: (table: TableIdentifier) => string | undefined,
+  topicsOf: (table: TableIdentifier) => readonly string[],
 ): HttpRule {
   const url = (request.routeOptions.url ?? '').replace('/:prefix', '');
   // Whoever asks for a token shows a password or a token in the request's body.
   if (url.endsWith('/oauth/tokens')) return 'open';
   const { namespace, table } = request.params as { namespace?: string; table?: string };
   if (table !== undefined && namespace !== undefined) {
-    const topic = topicOf({ namespace: namespace.split('\u001f'), name: table });
+    const topics = topicsOf({ namespace: namespace.split('\u001f'), name: table });
     const report = url.endsWith('/metrics');
-    if (topic === undefined) return reads(request) || report ? SEE_ALL : CHANGE_ALL;
-    if (reads(request) || report) return [['read', 'topic', topic]];
+    if (topics.length === 0) return reads(request) || report ? SEE_ALL : CHANGE_ALL;
     const drops = request.method === 'DELETE' || url.endsWith('/unregister');
-    return [[drops ? 'delete' : 'alter', 'topic', topic]];
+    const change = drops ? 'delete' : 'alter';
+    const operation = reads(request) || report ? 'read' : change;
+    return topics.map((topic) => [operation, 'topic', topic] as const);
   }
   if (!reads(request)) return CHANGE_ALL;
   return /\/(?:tables|views|views\/:view)$/.test(url) ? SEE_ALL : 'known';

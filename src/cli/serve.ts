@@ -360,7 +360,7 @@ async function startSql(node: Node, parts: SqlParts): Promise<FastifyInstance> {
   });
   const app = fastify();
   const mayRead = (request: IncomingMessage, table: TableIdentifier) =>
-    auth.mayRead(request, tables.topicOf(table));
+    auth.mayRead(request, tables.topicsOf(table));
   const quotaOf = (request: IncomingMessage) => {
     // HTTP knows users, not client ids.
     const fetch = quotas.limits(auth.accessOf(request).who.principal.name, '')?.fetch;

@@ -266,15 +266,16 @@ export class TableTopics implements Component {
     );
   }
 
-  /** The topic whose table, or table of dead letters, this is. */
-  topicOf({ namespace, name }: TableIdentifier): string | undefined {
+  /** The topics whose table, or table of dead letters, this is: several may share one. */
+  topicsOf({ namespace, name }: TableIdentifier): readonly string[] {
     const path = namespace.join('\0');
+    const topics: string[] = [];
     for (const { topic, coordinator } of this.#entries.values()) {
       const table = coordinator?.view().identifier;
       if (table === undefined || table.namespace.join('\0') !== path) continue;
-      if (table.name === name || `${table.name}_dlq` === name) return topic.name;
+      if (table.name === name || `${table.name}_dlq` === name) topics.push(topic.name);
     }
-    return undefined;
+    return topics;
   }
 
   #onChange(change: TopicChange): void {
