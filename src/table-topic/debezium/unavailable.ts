@@ -1,6 +1,6 @@
 // Debezium's word for a value that the database didn't log because it didn't change (PostgreSQL's TOAST, Oracle's
-// LOBs): text of its own in place of the value. The cell keeps that text, so that an append-only table loses nothing and
-// says what came; the change names the column, so that an upserting table keeps the old cell instead.
+// LOBs): text of its own in place of the value. The cell keeps that text, so that a table says what came; the change
+// names the column, for whoever can put the old cell in its place (no one does yet: docs/cdc.md).
 import type { BytesColumn } from '../../formats/arrow/byte-columns.ts';
 import type { Column } from '../../formats/arrow/column.ts';
 import type { RowChange } from '../change.ts';
