@@ -7,5 +7,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 20_000,
     hookTimeout: 30_000,
+    // A condition is awaited for as long as its test may run: how fast the machine is, is no fault.
+    expect: { poll: { timeout: 20_000 } },
   },
 });
