@@ -70,6 +70,10 @@ export interface Committed {
   readonly snapshotId?: bigint;
   readonly files: number;
   readonly metadata: TableMetadata;
+  /** Staged data files without a live row, which entered no snapshot: superseded within their own commit. */
+  readonly leftOut: readonly string[];
+  /** Of `sequences`, those that an earlier life brought in: which of their files it left out, the table knows. */
+  readonly inherited: readonly number[];
 }
 
 export type CommitOutcome = Committed | Exclude<CommitPlan, { kind: 'commit' | 'nothing' }>;
@@ -82,6 +86,8 @@ interface OpenAttempt {
   readonly files: number;
   readonly objects: readonly string[];
   readonly prefixes: readonly string[];
+  readonly sequences: readonly number[];
+  readonly leftOut: readonly string[];
 }
 
 type Ready = Extract<CommitPlan, { kind: 'commit' }>;
@@ -103,6 +109,9 @@ export class TableCommitter {
   #open: OpenAttempt[] = [];
   /** What an attempt of unknown outcome turned out to have added, for the counters. */
   #landed: OpenAttempt | undefined;
+  /** Sequences that attempts of this life brought in, and what those left out, until told. */
+  readonly #brought = new Set<number>();
+  readonly #leftOut: string[] = [];
 
   constructor(
     deps: CommitterDeps,
@@ -189,7 +198,7 @@ export class TableCommitter {
         this.#identifier,
         draft.request,
       );
-      this.#landed = draft;
+      this.#note(draft);
       // K3: the index moves after the table, never before.
       const offsets = plan.topics.get(this.#topicId)!;
       if (draft.upserts !== undefined) {
@@ -227,10 +236,13 @@ export class TableCommitter {
     const upserts = await commit.upserts?.prepare(metadata, { commitId, ...plan });
     const added = upserts?.changes.added ?? plan.files;
     const removed = upserts?.changes.removed ?? [];
+    const kept = new Set(added.map((file) => file.filePath));
     const base = {
       commitId,
       parent: plan.parent,
       files: plan.files.length,
+      sequences: plan.adding,
+      leftOut: plan.files.map((file) => file.filePath).filter((path) => !kept.has(path)),
       ...(upserts === undefined ? {} : { upserts }),
     };
     const properties = upserts?.properties ?? {};
@@ -328,7 +340,7 @@ export class TableCommitter {
     const still: OpenAttempt[] = [];
     for (const attempt of this.#open) {
       if (landed(metadata, attempt)) {
-        this.#landed = attempt;
+        this.#note(attempt);
         await request.onFilesSettled(attempt.prefixes);
       } else if (movedPast(metadata, attempt.parent)) await this.#discard(attempt, request);
       else still.push(attempt);
@@ -349,11 +361,21 @@ export class TableCommitter {
     }
   }
 
+  #note(attempt: OpenAttempt): void {
+    this.#landed = attempt;
+    for (const sequence of attempt.sequences) this.#brought.add(sequence);
+    this.#leftOut.push(...attempt.leftOut);
+  }
+
   #found(metadata: TableMetadata, sequences: readonly number[], offsets: Offsets): Committed {
     const made = this.#landed;
     this.#landed = undefined;
+    const inherited = sequences.filter((sequence) => !this.#brought.has(sequence));
+    this.#brought.clear();
     return {
       kind: 'committed',
+      leftOut: this.#leftOut.splice(0),
+      inherited,
       sequences,
       offsets,
       files: made?.files ?? 0,

@@ -100,10 +100,10 @@ export class TableCommits {
     binding.observe(outcome.metadata);
     const gone = new Set(outcome.sequences);
     const done = planned.filter((stage) => gone.has(stage.sequence));
-    const sidecars = done.flatMap(({ sidecar }) => (sidecar === undefined ? [] : [sidecar.path]));
-    await this.#noteSidecars(sidecars, binding);
+    const spent = spentFiles(done, outcome);
+    await this.#noteSpent(spent, binding);
     await this.#markCommitted(outcome, request.epoch);
-    await this.#dropSidecars(sidecars);
+    await this.#drop(spent.files);
     this.#checkpoint(binding);
     const left = stages.filter((stage) => gone.has(stage.sequence));
     return {
@@ -173,23 +173,27 @@ export class TableCommits {
     });
   }
 
-  /** Sidecars have served once their stage is committed: from then on they are the sweep's, if it comes to that (M2). */
-  async #noteSidecars(paths: readonly string[], binding: TableBinding): Promise<void> {
-    if (paths.length === 0) return;
+  /** What has served once its stage is committed is the sweep's from then on, if it comes to that (M2). */
+  async #noteSpent({ files, doubtful }: SpentFiles, binding: TableBinding): Promise<void> {
+    if (files.length + doubtful.length === 0) return;
     const { namespace, name: table } = binding.identifier;
     const createdMs = this.#deps.clock.now();
-    const intent = { topicId: this.#topic.topicId, createdMs, namespace, table, parent: null };
-    await this.#deps.tables.addIntents(paths.map((prefix) => ({ ...intent, prefix })));
+    const intent = { topicId: this.#topic.topicId, createdMs, namespace, table };
+    await this.#deps.tables.addIntents([
+      ...files.map((prefix) => ({ ...intent, prefix, parent: null })),
+      // Whoever asserted that the table was empty is proven out: all that counts is whether a snapshot names them.
+      ...doubtful.map((prefix) => ({ ...intent, prefix, parent: '' })),
+    ]);
   }
 
-  async #dropSidecars(paths: readonly string[]): Promise<void> {
+  async #drop(paths: readonly string[]): Promise<void> {
     if (paths.length === 0) return;
     try {
       await this.#deps.warehouse.delete(paths);
       await this.#deps.tables.dropIntents(paths);
     } catch (caught) {
       const { message } = FloeError.from(caught);
-      this.#deps.logger.warn({ error: message }, 'sidecars are left to the sweep');
+      this.#deps.logger.warn({ error: message }, 'spent files are left to the sweep');
     }
   }
 
@@ -259,6 +263,23 @@ export class TableCommits {
       ...(snapshotId === undefined ? {} : { commit: made }),
     });
   }
+}
+
+interface SpentFiles {
+  /** In no snapshot, ever. */
+  readonly files: readonly string[];
+  /** In a snapshot, or left out by a commit that an earlier life made. */
+  readonly doubtful: readonly string[];
+}
+
+/** Sidecars, and data files all of whose rows were superseded within their commit. */
+function spentFiles(done: readonly PlannedStage[], outcome: Committed): SpentFiles {
+  const sidecars = done.flatMap(({ sidecar }) => (sidecar === undefined ? [] : [sidecar.path]));
+  const inherited = new Set(outcome.inherited);
+  const doubtful = done
+    .filter(({ sequence, sidecar }) => sidecar !== undefined && inherited.has(sequence))
+    .flatMap(({ files }) => files.map((file) => file.filePath));
+  return { files: [...sidecars, ...outcome.leftOut], doubtful };
 }
 
 const asText = (snapshotId: bigint | undefined) =>

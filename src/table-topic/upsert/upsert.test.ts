@@ -1,6 +1,8 @@
 // Upsert tables end to end in one process: records in, rows out, read with their deletes by our scan planner and a
 // Parquet reader that isn't ours.
 import { expect, test } from 'vitest';
+import { FloeError } from '../../base/error.ts';
+import { silentLogger } from '../../base/log.ts';
 import type { Int64Column } from '../../formats/arrow/scalar-columns.ts';
 import { TableColumns } from '../../formats/arrow/table-columns.ts';
 import {
@@ -11,6 +13,7 @@ import {
 } from '../../formats/iceberg/index.ts';
 import { ParquetWriter } from '../../formats/parquet/writer.ts';
 import type { RecordInput } from '../../protocol/record-builder.ts';
+import { sweep } from '../sweep.ts';
 import { Bench } from '../testing/bench.ts';
 import { KeyIndexHost } from './key-index.ts';
 import { MemoryRunFiles } from './run-files.ts';
@@ -365,5 +368,53 @@ test('K3: an equality delete of somebody else is followed', async () => {
     'added-records': '2',
     'added-position-deletes': '1',
   });
+  await bench.stop();
+});
+
+test('a staged file whose rows were all superseded goes with its stage, also when a crash came in between', async () => {
+  const bench = await Bench.open({ settings: { 'table.job.bytes': '65536' } });
+  bench.start();
+  const topic = await bench.topic('t', CONFIG);
+  // Each record is a job of its own, and all are one commit.
+  const rewrite = (round: number) => {
+    for (const n of [1, 2, 3]) bench.produce(topic, [put(1, `${round}.${n}${'x'.repeat(70_000)}`)]);
+  };
+  const files = async () => {
+    const found: string[] = [];
+    for await (const { key } of bench.store.list(''))
+      if (key.endsWith('-0.parquet')) found.push(key);
+    return found.length;
+  };
+  rewrite(1);
+  await bench.tables.commit('t');
+  expect((await texts(bench)).map((text) => text.slice(0, 5))).toEqual(['1=1.3']);
+  expect(await files()).toBe(1);
+
+  const { tables } = bench.metadata;
+  const addIntents = tables.addIntents.bind(tables);
+  tables.addIntents = async (intents) => {
+    if (intents.some(({ prefix }) => prefix.endsWith('-keys.bin')))
+      throw new FloeError('unavailable', 'the process dies after its commit');
+    return addIntents(intents);
+  };
+  rewrite(2);
+  await expect(bench.tables.commit('t')).rejects.toThrow();
+  await bench.tables.stop();
+  tables.addIntents = addIntents;
+  bench.start();
+  await bench.tables.commit('t');
+  await expect.poll(() => tables.stages(topic.topicId, 10)).toEqual([]);
+  expect((await texts(bench)).map((text) => text.slice(0, 5))).toEqual(['1=2.3']);
+  await sweep({
+    tables,
+    catalog: bench.catalog,
+    warehouse: bench.warehouse,
+    clock: bench.clock,
+    logger: silentLogger,
+    ageMs: -1,
+    jobsUnderWay: new Set(),
+  });
+  // The row before is a snapshot's still.
+  expect(await files()).toBe(2);
   await bench.stop();
 });
