@@ -41,6 +41,8 @@ interface Case {
   readonly later?: Readonly<Record<string, string>>;
   /** Name of the table, when it isn't the topic's. */
   readonly table?: string;
+  /** An engine that may refuse it on S3. */
+  readonly refusedBy?: string;
   readonly values: () => Promise<Input[]>;
 }
 
@@ -193,6 +195,8 @@ function layoutCases(avro: (topic: string) => () => Promise<Input[]>, rows: numb
       converter: 'json',
       configs: { 'table.topic.name': 'таблица_表' },
       table: 'таблица_表',
+      // ClickHouse's REST client puts the name into its URL as it is: "URI contains invalid characters".
+      refusedBy: 'chdb',
       values: odd,
     },
   ];
@@ -305,12 +309,14 @@ async function check(
         `http://${node.addresses.catalog}`,
         `kafka.${test.table ?? test.topic}`,
       ];
+      const mayRefuse = storage === 's3' && test.refusedBy !== undefined;
+      const refusals = mayRefuse ? ['--may-refuse', test.refusedBy!] : [];
       note(
         ask(env, 'fsck.py', [...table, '--no-orphans', '--no-equality-deletes']),
         `${storage} ${test.topic}: fsck`,
       );
       note(
-        ask(env, 'read.py', [...table, '--expect', file]),
+        ask(env, 'read.py', [...table, '--expect', file, ...refusals]),
         `${storage} ${test.topic}: pyiceberg, DuckDB and chdb agree`,
       );
     } catch (caught) {
