@@ -10,6 +10,7 @@ import {
   stringifyIcebergJson,
   type TableMetadata,
 } from '../../formats/iceberg/index.ts';
+import type { TableIdentifier } from '../catalog.ts';
 import type { EmbeddedCatalog, StoredTable } from '../embedded.ts';
 import { catalogError } from '../errors.ts';
 import { shownTable } from '../names.ts';
@@ -83,14 +84,7 @@ function oneTable(app: FastifyInstance, { catalog, access, metrics }: TableRoute
   );
 
   app.head(TABLE, async (request, reply) => {
-    const table = tableOf(request);
-    if (!(await catalog.tableExists(table))) {
-      throw catalogError(
-        'not-found',
-        'NoSuchTableException',
-        `Table does not exist: ${shownTable(table)}`,
-      );
-    }
+    await mustExist(catalog, tableOf(request));
     return reply.code(204).send();
   });
 
@@ -107,14 +101,7 @@ function oneTable(app: FastifyInstance, { catalog, access, metrics }: TableRoute
   });
 
   app.get(`${TABLE}/credentials`, async (request) => {
-    const table = tableOf(request);
-    if (!(await catalog.tableExists(table))) {
-      throw catalogError(
-        'not-found',
-        'NoSuchTableException',
-        `Table does not exist: ${shownTable(table)}`,
-      );
-    }
+    await mustExist(catalog, tableOf(request));
     return { 'storage-credentials': access.credentials };
   });
 
@@ -195,4 +182,11 @@ function sendTable(reply: FastifyReply, table: StoredTable, access: FileAccess |
   return reply
     .type('application/json')
     .send(`{"metadata-location":${location},"metadata":${table.text}${rest}}`);
+}
+
+/** @throws FloeError `not-found`, without reading the table's metadata. */
+async function mustExist(catalog: EmbeddedCatalog, table: TableIdentifier): Promise<void> {
+  if (await catalog.tableExists(table)) return;
+  const text = `Table does not exist: ${shownTable(table)}`;
+  throw catalogError('not-found', 'NoSuchTableException', text);
 }
