@@ -3,7 +3,7 @@ const tier = (names) => `^src/(${names.join('|')})/`;
 const TIERS = [
   ['base'],
   ['protocol', 'formats', 'storage', 'metadata'],
-  ['schema-registry', 'catalog'],
+  ['schema-registry', 'catalog', 'cluster'],
   ['broker', 'table-topic', 'queries'],
   ['cli'],
 ];
@@ -15,7 +15,7 @@ const upward = TIERS.flatMap((names, level) => {
     severity: 'error', from: { path: tier(names) }, to: { path: tier(above) },
   }];
 });
-const strangers = [['schema-registry', 'catalog'], ['broker', 'table-topic', 'queries']].flatMap((names) =>
+const strangers = [['schema-registry', 'catalog', 'cluster'], ['broker', 'table-topic', 'queries']].flatMap((names) =>
   names.map((name) => ({
     name: `${name}-stands-alone`,
     comment: 'Siblings of tiers 2 and 3 never import one another: the composition root (cli/serve.ts) joins them.',
