@@ -1,6 +1,6 @@
 // The cluster as a node sees it: the living nodes and which of them should do what. Synchronous and perhaps a heartbeat
 // old: it decides where work goes, never whether it is right (leases and the metadata store do).
-// One node alone (embedded) is a cluster too: `soloCluster`.
+// One node alone (embedded) is a cluster too: solo.ts.
 import type { LeaseToken } from '../metadata/leases.ts';
 import type { NodeDescription, NodeRole } from '../metadata/nodes.ts';
 
@@ -16,6 +16,11 @@ export interface Cluster {
   nodes(): readonly ClusterNode[];
   /** The one that should do the work named `key`, by rendezvous hashing over living nodes of the role; undefined: nobody has it. */
   chosen(key: string, role: NodeRole, rack?: string | null): ClusterNode | undefined;
+  /**
+   * The version of what nodes say to each other and write for each other that every living node understands: new
+   * forms are written only from their level on (levels.ts). Never goes back while this process lives.
+   */
+  level(): number;
   /** Called after nodes came, went, or began to drain. Returns how to stop that. */
   onChange(listener: () => void): () => void;
 }
@@ -33,8 +38,11 @@ export interface Leases {
 export interface WantedLease {
   readonly name: string;
   readonly role: NodeRole;
-  /** Work may begin. What it throws gives the lease up again for a while. */
+  /** Work may begin. What it throws gives the lease up again for a while (`lost` is called then, too). */
   gained(token: LeaseToken): Promise<void> | void;
-  /** Must stop at once; awaited before a lease is handed over of one's own will. */
+  /**
+   * Must stop at once; awaited before a lease is handed over of one's own will. Follows each `gained`, never beside
+   * one: the two are called in turns, each after the other has settled.
+   */
   lost(): Promise<void> | void;
 }
