@@ -140,3 +140,10 @@ export function eachProducerBatch(
     visit(integers[row * 8 + 4]!, doubles[row * 4]!, { epoch, first, last, offset, nowMs });
   }
 }
+
+/** The flush id of a commit of markers: no random life begins with eight zeros. */
+export function markerFlushId(commitNumber: number): Uint8Array {
+  const id = new Uint8Array(16);
+  new DataView(id.buffer).setFloat64(8, commitNumber);
+  return id;
+}

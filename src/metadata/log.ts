@@ -3,7 +3,9 @@
 // pointing at the object's own index. Objects themselves (keys, states, live bytes) are metadata/objects.ts.
 // Not for: bytes of batches (storage/log).
 import type { BatchColumns } from './batch-columns.ts';
+import type { BegunTransaction } from './decide.ts';
 import type { StageOutcome, StageRequest } from './tables.ts';
+import type { Versions } from './versions.ts';
 
 /** The object a flush was written to. */
 export interface FlushObject {
@@ -36,7 +38,7 @@ export interface FlushCommit {
   /** 16 bytes, independent of the object: a retry under the same id returns the first outcome. */
   readonly flushId: Uint8Array;
   readonly object: FlushObject;
-  /** The store's time for retention and producer expiry, milliseconds. */
+  /** The caller's time, milliseconds; a store with a clock of its own goes by that one. */
   readonly nowMs: number;
   /** Positions are within the object. */
   readonly batches: BatchColumns;
@@ -47,6 +49,8 @@ export interface FlushCommit {
 export interface CommittedFlush {
   /** Ascends in commit order over all flushes of the cluster. */
   readonly commitNumber: number;
+  /** When it was committed (of a retry: the first time), by the store's clock: for retention and producer expiry. */
+  readonly committedMs: number;
   readonly objectId: number;
   /** Where the flush really lies: the object of the first call under its id, which a retry may not know. */
   readonly objectKey: string;
@@ -65,14 +69,40 @@ export interface CommittedFlush {
   readonly index: Uint8Array;
 }
 
-/** A flush as a reader follows it. */
+/** A commit as its row tells it: a flush, or the markers of transactions that ended together. */
 export interface FlushRow {
   readonly commitNumber: number;
+  /** Eight zeros begin that of a commit of markers. */
+  readonly flushId: Uint8Array;
   readonly objectId: number;
   readonly objectKey: string;
   readonly generation: number;
   readonly committedMs: number;
   readonly index: Uint8Array;
+}
+
+/** A commit as other nodes follow it. */
+export interface FollowedCommit extends FlushRow {
+  /** Transactions that it began in a partition: they hold the last stable offset from its very records on (L7). */
+  readonly begun: readonly BegunTransaction[];
+}
+
+/** What {@link LogMetadata.follow} brings. */
+export interface Following {
+  /** In commit order, from right after the number that was asked about, without a gap. */
+  readonly rows: readonly FollowedCommit[];
+  /** Not older than the newest of `rows`: a partition of theirs that is unknown is explained by `topics`. */
+  readonly versions: Versions;
+  /** The newest commit; above the last row's when `limit` has cut them. */
+  readonly lastCommit: number;
+}
+
+/** All that a node's copy of the log begins with, as of one commit. */
+export interface LogSnapshot {
+  readonly lastCommit: number;
+  readonly versions: Versions;
+  readonly partitions: readonly PartitionLog[];
+  readonly transactions: readonly PartitionTransactions[];
 }
 
 /** One partition's share of a sealed or compacted object. */
@@ -152,6 +182,14 @@ export interface LogMetadata {
   partitions(partitionIds?: readonly number[]): Promise<readonly PartitionLog[]>;
   /** Number of the newest commit, 0 before the first. Flushes and ends of transactions count without a gap. */
   lastCommitNumber(): Promise<number>;
+  /** What a node starts from, before it follows: `partitions()` and `transactions()` as of one commit number. */
+  snapshot(): Promise<LogSnapshot>;
+  /**
+   * Every commit after `afterCommit`, whatever became of its object since, at most `limit` (at least 1) of them.
+   * @throws FloeError `not-found`: the store has forgotten what comes after it (older than the horizon) or never had
+   * it; start over from `snapshot`. `unsupported`: the store keeps none (one process, by itself).
+   */
+  follow(afterCommit: number, limit: number): Promise<Following>;
   /** Open and aborted transactions; partitions without any are left out. */
   transactions(): Promise<readonly PartitionTransactions[]>;
   /**

@@ -17,3 +17,15 @@ export const versionDomains = [
 export type VersionDomain = (typeof versionDomains)[number];
 
 export type Versions = Readonly<Record<VersionDomain, number>>;
+
+/** Of a store in which nothing has changed yet. */
+export const noVersions: Versions = {
+  topics: 0,
+  'broker-configs': 0,
+  'resource-configs': 0,
+  security: 0,
+  quotas: 0,
+  'log-starts': 0,
+  tables: 0,
+  nodes: 0,
+};

@@ -1,5 +1,6 @@
 // Builds the embedded metadata store: one SQLite database, every domain on it.
 import type { Metadata } from '../metadata.ts';
+import { noVersions } from '../versions.ts';
 import { catalogMigrations, SqliteCatalog } from './catalog.ts';
 import { clusterMigrations, SqliteCluster } from './cluster.ts';
 import { Database } from './database.ts';
@@ -9,6 +10,7 @@ import { logMigrations } from './log-rows.ts';
 import { objectsMigrations, SqliteObjects } from './objects.ts';
 import { ProducerAges, producersMigrations, SqliteProducers } from './producers.ts';
 import { quotasMigrations, SqliteQuotas } from './quotas.ts';
+import { RecentCommits } from './recent-commits.ts';
 import { registryMigrations, SqliteRegistry } from './registry.ts';
 import { resourceConfigsMigrations, SqliteResourceConfigs } from './resource-configs.ts';
 import { SqliteSecurity, securityMigrations } from './security.ts';
@@ -24,15 +26,22 @@ export interface SqliteMetadata extends Metadata {
   close(): void;
 }
 
-/** Kafka's `producer.id.expiration.ms`. */
+export interface SqliteMetadataOptions {
+  /** Kafka's `producer.id.expiration.ms`. */
+  readonly producerExpirationMs?: number;
+  /** So many of the newest commits are kept in memory for `log.follow`; 0: none, it is not served. */
+  readonly followedCommits?: number;
+}
+
+/** Kafka's default of `producer.id.expiration.ms`. */
 const PRODUCER_EXPIRATION_MS = 86_400_000;
 
 /** `:memory:` or the database file's path. */
 export function openSqliteMetadata(
   path: string,
-  producerExpirationMs = PRODUCER_EXPIRATION_MS,
+  options: SqliteMetadataOptions = {},
 ): SqliteMetadata {
-  return metadataOn(openDatabase(path), producerExpirationMs);
+  return metadataOn(openDatabase(path), options);
 }
 
 /** The database with every domain's tables. */
@@ -58,12 +67,19 @@ export function openDatabase(path: string): Database {
 /** All domains on an open database; state that they keep in memory is read from it (a restart, in simulation). */
 export function metadataOn(
   database: Database,
-  producerExpirationMs = PRODUCER_EXPIRATION_MS,
+  options: SqliteMetadataOptions = {},
 ): SqliteMetadata {
+  const { producerExpirationMs = PRODUCER_EXPIRATION_MS, followedCommits = 0 } = options;
   const tables = new SqliteTables(database);
   const ages = new ProducerAges(database, producerExpirationMs);
   const states = new TransactionStates(database);
-  const log = new SqliteLog(database, { ages, transactions: states, stages: tables });
+  const log = new SqliteLog(database, {
+    ages,
+    transactions: states,
+    stages: tables,
+    versions: () => noVersions,
+    recent: followedCommits > 0 ? new RecentCommits(followedCommits) : undefined,
+  });
   return {
     database,
     topics: new SqliteTopics(database, [log, states, tables.hooks()]),

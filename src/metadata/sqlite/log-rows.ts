@@ -36,11 +36,12 @@ export const logMigrations: readonly Migration[] = [
 
 /** Of flushes joined with log_objects: what {@link toFlushRow} reads. */
 export const FLUSH_COLUMNS =
-  'commit_number, object_id, key, generation, committed_ms, packed_index';
+  'commit_number, flush_id, object_id, key, generation, committed_ms, packed_index';
 
 export function toFlushRow(row: Record<string, unknown>): FlushRow {
   return {
     commitNumber: Number(row['commit_number']),
+    flushId: row['flush_id'] as Uint8Array,
     objectId: Number(row['object_id']),
     objectKey: row['key'] as string,
     generation: Number(row['generation']),

@@ -5,9 +5,10 @@
 import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
 import type { BatchColumns } from '../batch-columns.ts';
-import { decide, type OpenRanges } from '../decide.ts';
+import { type Decision, decide, type OpenRanges } from '../decide.ts';
 import {
   eachProducerBatch,
+  markerFlushId,
   packExceptions,
   packProducers,
   packRuns,
@@ -19,7 +20,9 @@ import type {
   FlushCommit,
   FlushObject,
   FlushRow,
+  Following,
   LogMetadata,
+  LogSnapshot,
   MoveLogStart,
   ObjectEntry,
   PartitionLog,
@@ -41,6 +44,7 @@ import {
   sequencesToBytes,
 } from '../sequences.ts';
 import type { EndedTransaction, PartitionProducer } from '../transactions.ts';
+import type { Versions } from '../versions.ts';
 import type { Database } from './database.ts';
 import {
   type Change,
@@ -52,6 +56,7 @@ import {
 } from './log-memory.ts';
 import { FLUSH_COLUMNS, toFlushRow, toObjectEntry } from './log-rows.ts';
 import type { ProducerAges, SequenceStore } from './producers.ts';
+import type { RecentCommits } from './recent-commits.ts';
 import { admitRiders, recallRiders, type StageEntrance } from './stage-riders.ts';
 import type { PartitionHooks } from './topics.ts';
 import { TransactionRanges } from './transaction-ranges.ts';
@@ -85,6 +90,16 @@ export interface MarkerHost {
 const ENTRY_COLUMNS = `partition_id, base_offset, end_offset, object_id, index_position, index_length, bytes,
   record_count, run_count, max_timestamp, commit_number`;
 
+/** What the log needs of its neighbours in the same database. */
+export interface SqliteLogStores {
+  readonly ages: ProducerAges;
+  readonly transactions: TransactionStore;
+  readonly stages: StageEntrance;
+  readonly versions: () => Versions;
+  /** Given: commits are kept for those who follow. */
+  readonly recent: RecentCommits | undefined;
+}
+
 export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   readonly #db: Database;
   readonly #ages: ProducerAges;
@@ -100,15 +115,16 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   /** Set by the sequencer. */
   markerHost: MarkerHost | undefined;
   readonly #stages: StageEntrance;
+  readonly #versions: () => Versions;
+  readonly #recent: RecentCommits | undefined;
 
-  constructor(
-    db: Database,
-    stores: { ages: ProducerAges; transactions: TransactionStore; stages: StageEntrance },
-  ) {
+  constructor(db: Database, stores: SqliteLogStores) {
     this.#db = db;
     this.#ages = stores.ages;
     this.#transactions = stores.transactions;
     this.#stages = stores.stages;
+    this.#versions = stores.versions;
+    this.#recent = stores.recent;
     this.#ranges = new TransactionRanges(db);
     this.#load();
   }
@@ -153,7 +169,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   ): CommittedFlush | undefined {
     const row = this.#db
       .prepare(
-        `SELECT commit_number, object_id, packed_index, exceptions, key, generation
+        `SELECT commit_number, committed_ms, object_id, packed_index, exceptions, key, generation
         FROM flushes JOIN log_objects USING (object_id) WHERE flush_id = ?`,
       )
       .get(flushId);
@@ -163,6 +179,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
     const outcome = recallOutcome(batches, openIndex(index), exceptions);
     return {
       commitNumber: Number(row['commit_number']),
+      committedMs: Number(row['committed_ms']),
       objectId: Number(row['object_id']),
       objectKey: row['key'] as string,
       generation: Number(row['generation']),
@@ -198,8 +215,11 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
     draft.add({ decision, index, commitNumber });
     const { errorCodes, baseOffsets, duplicates } = decision;
     const { key: objectKey, generation } = flush.object;
+    const committedMs = flush.nowMs;
+    this.#keepRecent({ flush, decision, commitNumber, objectId, index: index.bytes });
     return {
       commitNumber,
+      committedMs,
       objectId,
       objectKey,
       generation,
@@ -212,6 +232,24 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
     };
   }
 
+  #keepRecent(commit: {
+    readonly flush: FlushCommit;
+    readonly decision: Decision;
+    readonly commitNumber: number;
+    readonly objectId: number;
+    readonly index: Uint8Array;
+  }): void {
+    const recent = this.#recent;
+    if (recent === undefined) return;
+    const { flush, decision, ...row } = commit;
+    const { flushId, nowMs: committedMs } = flush;
+    const { key: objectKey, generation } = flush.object;
+    const { begun } = decision;
+    this.#db.afterCommit(() =>
+      recent.add({ ...row, flushId, committedMs, objectKey, generation, begun }),
+    );
+  }
+
   /**
    * Writes the markers of transactions that end, one commit for all; part of the transaction that ends them, and
    * called once in it. @returns the commit's number, −1 if none of their partitions is left.
@@ -222,29 +260,25 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       const { index } = decision;
       if (index.count === 0) return -1;
       const commitNumber = this.#lastCommit + 1;
+      const flushId = markerFlushId(commitNumber);
       const object = this.#markerObject(commitNumber, nowMs);
       this.#db
         .prepare('INSERT INTO flushes VALUES (?, ?, ?, ?, ?, ?, ?)')
-        .run(
-          commitNumber,
-          markerFlushId(commitNumber),
-          object.objectId,
-          nowMs,
-          index.bytes,
-          null,
-          null,
-        );
+        .run(commitNumber, flushId, object.objectId, nowMs, index.bytes, null, null);
       this.pendingLogBytes += COMMIT_BYTES + index.bytes.length;
       this.#ranges.end(decision);
       this.#db.afterCommit(() => {
         this.#lastCommit = commitNumber;
         this.#apply({ decision, index, commitNumber });
-        this.markerHost?.committed({
+        const row = {
           commitNumber,
+          flushId,
           ...object,
           committedMs: nowMs,
           index: index.bytes,
-        });
+        };
+        this.#recent?.add({ ...row, begun: [] });
+        this.markerHost?.committed(row);
       });
       return commitNumber;
     });
@@ -337,7 +371,28 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
     return this.#lastCommit;
   }
 
+  async snapshot(): Promise<LogSnapshot> {
+    // Nothing here waits for anything, so that it is all of one moment.
+    const [lastCommit, versions] = [this.#lastCommit, this.#versions()];
+    const partitions = [...this.#partitions].map(([id, partition]) =>
+      toPartitionLog(id, partition),
+    );
+    return { lastCommit, versions, partitions, transactions: this.#transactionsNow() };
+  }
+
+  async follow(afterCommit: number, limit: number): Promise<Following> {
+    if (this.#recent === undefined)
+      throw new FloeError('unsupported', 'this store keeps no commits for others to follow');
+    const lastCommit = this.#lastCommit;
+    const rows = this.#recent.after(afterCommit, { lastCommit, limit });
+    return { rows, versions: this.#versions(), lastCommit };
+  }
+
   async transactions(): Promise<readonly PartitionTransactions[]> {
+    return this.#transactionsNow();
+  }
+
+  #transactionsNow(): readonly PartitionTransactions[] {
     const found = new Map<number, PartitionTransactions>();
     const note = (partitionId: number, open: OpenRanges = new Map()) => {
       const lastAbortedOffset = this.#ranges.lastAborted(partitionId);
@@ -705,13 +760,6 @@ interface MarkerObject {
   readonly objectId: number;
   readonly objectKey: string;
   readonly generation: number;
-}
-
-/** No random life begins with eight zeros. */
-function markerFlushId(commitNumber: number): Uint8Array {
-  const id = new Uint8Array(16);
-  new DataView(id.buffer).setFloat64(8, commitNumber);
-  return id;
 }
 
 interface ReplayRow {

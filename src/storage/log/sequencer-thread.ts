@@ -55,10 +55,9 @@ function run(port: MessagePort, data: SequencerThreadData): void {
     port.postMessage(message, transfer);
   try {
     const lock = lockDataDir(data.dataDir);
-    const metadata = openSqliteMetadata(
-      join(data.dataDir, METADATA_FILE),
-      data.producerExpirationMs,
-    );
+    const metadata = openSqliteMetadata(join(data.dataDir, METADATA_FILE), {
+      producerExpirationMs: data.producerExpirationMs,
+    });
     serve(port, say, { metadata, logger: createLogger(data.logLevel), lock });
     say({ kind: 'opened' });
   } catch (caught) {
