@@ -1,24 +1,31 @@
 // Metadata and rule set of a schema: kept for clients, who execute the rules. The registry only merges them with what the
 // subject's config prescribes and with the version before. Stored as canonical JSON text, since they are part of what
 // makes a schema the same.
-import { z } from 'zod';
+import type { z } from 'zod';
+import { lazy } from '../base/lazy.ts';
 import { errors } from './errors.ts';
+import { zod } from './zod.ts';
 
-const metadataShape = z.object({
-  tags: z.record(z.string(), z.array(z.string())).nullish(),
-  properties: z.record(z.string(), z.string()).nullish(),
-  sensitive: z.array(z.string()).nullish(),
-});
-const ruleShape = z.looseObject({ name: z.string().min(1) });
-const ruleSetShape = z.object({
-  migrationRules: z.array(ruleShape).nullish(),
-  domainRules: z.array(ruleShape).nullish(),
-  encodingRules: z.array(ruleShape).nullish(),
-  enableAt: z.string().nullish(),
+const shapes = lazy(() => {
+  const { z } = zod();
+  const rules = z.array(z.looseObject({ name: z.string().min(1) })).nullish();
+  return {
+    metadata: z.object({
+      tags: z.record(z.string(), z.array(z.string())).nullish(),
+      properties: z.record(z.string(), z.string()).nullish(),
+      sensitive: z.array(z.string()).nullish(),
+    }),
+    ruleSet: z.object({
+      migrationRules: rules,
+      domainRules: rules,
+      encodingRules: rules,
+      enableAt: z.string().nullish(),
+    }),
+  };
 });
 
-export type Metadata = z.infer<typeof metadataShape>;
-export type RuleSet = z.infer<typeof ruleSetShape>;
+export type Metadata = z.infer<ReturnType<typeof shapes>['metadata']>;
+export type RuleSet = z.infer<ReturnType<typeof shapes>['ruleSet']>;
 
 export interface Contract {
   readonly metadata?: Metadata | undefined;
@@ -31,7 +38,7 @@ const VERSION_PROPERTY = 'confluent:version';
 /** Checks what came over HTTP; null counts as not given. @throws FloeError 422. */
 export function parseMetadata(value: unknown): Metadata | undefined {
   if (value === undefined || value === null) return undefined;
-  const parsed = metadataShape.safeParse(value);
+  const parsed = shapes().metadata.safeParse(value);
   if (parsed.success) return parsed.data;
   throw errors.invalidRequest(`metadata: ${parsed.error.issues[0]?.message ?? 'not valid'}`);
 }
@@ -39,7 +46,7 @@ export function parseMetadata(value: unknown): Metadata | undefined {
 /** Checks what came over HTTP; null counts as not given. @throws FloeError 42210. */
 export function parseRuleSet(value: unknown): RuleSet | undefined {
   if (value === undefined || value === null) return undefined;
-  const parsed = ruleSetShape.safeParse(value);
+  const parsed = shapes().ruleSet.safeParse(value);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     throw errors.invalidRuleSet(`${issue?.path.join('.')}: ${issue?.message}`);

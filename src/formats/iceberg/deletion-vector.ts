@@ -2,8 +2,11 @@
 // Layout: length (4, big endian), magic, a 64-bit Roaring bitmap, CRC-32 (4, big endian). Source: Puffin spec,
 // "deletion-vector-v1"; Roaring format spec, "64-bit extension" (keys of 32 bits, one 32-bit bitmap each).
 import { crc32 } from 'node:zlib';
-import { RoaringBitmap32, roaringLibraryInitialize } from 'roaring-wasm';
 import { FloeError } from '../../base/error.ts';
+import { lazyPackage } from '../../base/lazy.ts';
+
+/** Its memory is reserved when it is loaded, in each thread. */
+const roaring = lazyPackage<typeof import('roaring-wasm')>('roaring-wasm');
 
 const MAGIC = Uint8Array.of(0xd1, 0xd3, 0x39, 0x64);
 
@@ -15,7 +18,7 @@ const corrupt = (why: string) => new FloeError('corrupt', `deletion vector: ${wh
  * @throws FloeError `corrupt`; `exhausted` past `maxRows`.
  */
 export async function readDeletionVector(blob: Uint8Array, maxRows: number): Promise<Float64Array> {
-  await roaringLibraryInitialize();
+  await roaring().roaringLibraryInitialize();
   const view = new DataView(blob.buffer, blob.byteOffset, blob.byteLength);
   if (blob.length < 20) throw corrupt('too short');
   const length = view.getUint32(0);
@@ -28,7 +31,7 @@ export async function readDeletionVector(blob: Uint8Array, maxRows: number): Pro
 
 /** The blob that names `positions`, ascending and each once. */
 export async function writeDeletionVector(positions: Float64Array): Promise<Uint8Array> {
-  await roaringLibraryInitialize();
+  await roaring().roaringLibraryInitialize();
   const body = Buffer.concat([MAGIC, writeBitmap64(positions)]);
   const blob = new Uint8Array(body.length + 8);
   const view = new DataView(blob.buffer);
@@ -62,7 +65,7 @@ function writeBitmap64(positions: Float64Array): Uint8Array {
 }
 
 function writeBitmap32(values: Uint32Array): Uint8Array {
-  const bitmap = new RoaringBitmap32(values);
+  const bitmap = new (roaring().RoaringBitmap32)(values);
   try {
     bitmap.runOptimize();
     return new Uint8Array(bitmap.serialize('portable'));
@@ -99,9 +102,9 @@ function readBitmap32(
   bytes: Uint8Array,
   maxRows: number,
 ): { readonly low: Uint32Array; readonly size: number } {
-  let bitmap: RoaringBitmap32 | undefined;
+  let bitmap: InstanceType<ReturnType<typeof roaring>['RoaringBitmap32']> | undefined;
   try {
-    bitmap = RoaringBitmap32.deserialize('portable', bytes);
+    bitmap = roaring().RoaringBitmap32.deserialize('portable', bytes);
     if (bitmap.size > maxRows)
       throw new FloeError('exhausted', `a deletion vector names more than ${maxRows} rows`);
     return {

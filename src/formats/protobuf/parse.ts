@@ -1,6 +1,6 @@
 // One .proto file, as text or as a serialized FileDescriptorProto, into protobufjs's reflection objects.
-import protobuf from 'protobufjs';
-import descriptor from 'protobufjs/ext/descriptor.js';
+import type protobuf from 'protobufjs';
+import { descriptors, protobufjs } from './protobufjs.ts';
 
 /** What a file holds by itself: its messages in order, and the paths that it imports. */
 export interface ParsedFile {
@@ -18,9 +18,9 @@ export function parseFile(schema: string, root: protobuf.Root): ParsedFile {
 
 function parseText(schema: string, root: protobuf.Root): ParsedFile {
   const before = new Set(typesUnder(root));
-  const parsed = protobuf.parse(schema, root, { keepCase: true, alternateCommentMode: true });
+  const parsed = protobufjs().parse(schema, root, { keepCase: true, alternateCommentMode: true });
   const scope = parsed.package === undefined ? root : root.lookup(parsed.package);
-  const types = scope instanceof protobuf.Namespace ? typesUnder(scope) : [];
+  const types = scope instanceof protobufjs().Namespace ? typesUnder(scope) : [];
   return {
     messages: types.filter((type) => !before.has(type)),
     imports: [...(parsed.imports ?? []), ...(parsed.weakImports ?? [])],
@@ -28,18 +28,18 @@ function parseText(schema: string, root: protobuf.Root): ParsedFile {
 }
 
 function typesUnder(scope: protobuf.NamespaceBase): protobuf.Type[] {
-  return scope.nestedArray.filter((inner) => inner instanceof protobuf.Type);
+  return scope.nestedArray.filter((inner) => inner instanceof protobufjs().Type);
 }
 
 function parseDescriptor(schema: string, root: protobuf.Root): ParsedFile {
   const bytes = Buffer.from(schema, 'base64');
-  const file = descriptor.FileDescriptorProto.decode(bytes) as unknown as {
+  const file = descriptors().FileDescriptorProto.decode(bytes) as unknown as {
     readonly package?: string;
     readonly dependency?: readonly string[];
   };
-  const own = protobuf.Root.fromDescriptor({ file: [file] } as never) as protobuf.Root;
+  const own = protobufjs().Root.fromDescriptor({ file: [file] } as never) as protobuf.Root;
   const scope = file.package ? own.lookup(file.package) : own;
-  const messages = scope instanceof protobuf.Namespace ? typesUnder(scope) : [];
+  const messages = scope instanceof protobufjs().Namespace ? typesUnder(scope) : [];
   for (const inner of [...own.nestedArray]) adopt(root, inner);
   return { messages, imports: file.dependency ?? [] };
 }
@@ -48,8 +48,10 @@ function parseDescriptor(schema: string, root: protobuf.Root): ParsedFile {
 function adopt(target: protobuf.NamespaceBase, object: protobuf.ReflectionObject): void {
   const present = target.get(object.name);
   const isPackage =
-    object instanceof protobuf.Namespace && !(object instanceof protobuf.Type) && present !== null;
-  if (isPackage && present instanceof protobuf.Namespace) {
+    object instanceof protobufjs().Namespace &&
+    !(object instanceof protobufjs().Type) &&
+    present !== null;
+  if (isPackage && present instanceof protobufjs().Namespace) {
     for (const inner of [...object.nestedArray]) adopt(present, inner);
     return;
   }

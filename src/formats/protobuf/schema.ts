@@ -1,10 +1,11 @@
 // Protobuf schemas as plain data: messages with their fields, ready for columns and decoders. The text is parsed by
 // protobufjs (proto2, proto3 and editions); everything else of that library is left alone.
 // Not for: compatibility and canonical text (the registry's business).
-import protobuf from 'protobufjs';
+import type protobuf from 'protobufjs';
 import { FloeError } from '../../base/error.ts';
 import { knownFile } from './known-files.ts';
 import { parseFile } from './parse.ts';
+import { protobufjs } from './protobufjs.ts';
 
 export type ProtoScalar =
   | 'double'
@@ -90,7 +91,7 @@ export interface ProtoFile {
  */
 export function parseProtobuf(schema: string, imports: readonly ProtoFile[] = []): ProtoSchema {
   try {
-    const root = new protobuf.Root();
+    const root = new (protobufjs().Root)();
     const main = parseFile(schema, root);
     const order = namesOf(main.messages);
     addImports(root, main.imports, new Map(imports.map((file) => [file.name, file.schema])));
@@ -117,7 +118,7 @@ interface NameTree {
 function namesOf(types: readonly protobuf.Type[]): NameTree[] {
   return types.map((type) => ({
     name: type.fullName,
-    nested: namesOf(type.nestedArray.filter((inner) => inner instanceof protobuf.Type)),
+    nested: namesOf(type.nestedArray.filter((inner) => inner instanceof protobufjs().Type)),
   }));
 }
 
@@ -137,7 +138,7 @@ function addImports(
       queue.push(...parseFile(text, root).imports);
       continue;
     }
-    const nested = protobuf.common.get(name)?.nested;
+    const nested = protobufjs().common.get(name)?.nested;
     if (nested !== undefined && nested !== null) root.addJSON(nested);
     else {
       const known = knownFile(name);
@@ -164,8 +165,8 @@ class Model {
   }
 
   find(name: string): ProtoMessage | undefined {
-    const found = this.#root.lookup(`.${name}`, [protobuf.Type]);
-    return found instanceof protobuf.Type ? this.message(found) : undefined;
+    const found = this.#root.lookup(`.${name}`, [protobufjs().Type]);
+    return found instanceof protobufjs().Type ? this.message(found) : undefined;
   }
 
   message(type: protobuf.Type): ProtoMessage {
@@ -197,7 +198,7 @@ class Model {
       number: field.id,
       cardinality,
       type,
-      ...(field instanceof protobuf.MapField ? { key: field.keyType as ProtoScalar } : {}),
+      ...(field instanceof protobufjs().MapField ? { key: field.keyType as ProtoScalar } : {}),
       ...(implied === undefined ? {} : { default: implied }),
       ...(oneof === null || oneof.isProto3Optional ? {} : { oneof: oneof.name }),
       ...(field.comment ? { doc: field.comment } : {}),
@@ -207,7 +208,7 @@ class Model {
   #type(field: protobuf.Field): ProtoType {
     const { resolvedType } = field;
     if (resolvedType === null) return { kind: 'scalar', scalar: field.type as ProtoScalar };
-    if (resolvedType instanceof protobuf.Type) return this.message(resolvedType);
+    if (resolvedType instanceof protobufjs().Type) return this.message(resolvedType);
     const known = this.#enums.get(resolvedType);
     if (known !== undefined) return known;
     const symbols = new Map<number, string>();

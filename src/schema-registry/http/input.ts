@@ -1,26 +1,35 @@
 // What comes in over HTTP → typed values: paths, query strings, bodies. Everything wrong is a 42x with its reason.
 import type { FastifyRequest } from 'fastify';
-import { z } from 'zod';
+import type { z } from 'zod';
+import { lazy } from '../../base/lazy.ts';
 import { parseMetadata, parseRuleSet } from '../contract.ts';
 import { errors } from '../errors.ts';
 import type { RegisterInput, VersionChoice } from '../registration.ts';
 import { normalSubject } from '../subjects.ts';
+import { zod } from '../zod.ts';
 
-const reference = z.object({ name: z.string(), subject: z.string(), version: z.number().int() });
+const schemaBody = lazy(() => {
+  const { z } = zod();
+  const reference = z.object({ name: z.string(), subject: z.string(), version: z.number().int() });
+  return z.object({
+    schema: z.string().nullish(),
+    schemaType: z.string().nullish(),
+    references: z.array(reference).max(10_000).nullish(),
+    metadata: z.unknown().optional(),
+    ruleSet: z.unknown().optional(),
+    id: z.number().int().nullish(),
+    version: z.number().int().nullish(),
+  });
+});
 
-const schemaBody = z.object({
-  schema: z.string().nullish(),
-  schemaType: z.string().nullish(),
-  references: z.array(reference).max(10_000).nullish(),
-  metadata: z.unknown().optional(),
-  ruleSet: z.unknown().optional(),
-  id: z.number().int().nullish(),
-  version: z.number().int().nullish(),
+const anyObject = lazy(() => {
+  const { z } = zod();
+  return z.record(z.string(), z.unknown());
 });
 
 /** The body of a registration, look-up or check. Ids below 1 count as not given, as in Confluent. */
 export function schemaInput(request: FastifyRequest): RegisterInput {
-  const body = parse(schemaBody, request.body ?? {});
+  const body = parse(schemaBody(), request.body ?? {});
   return {
     schema: body.schema ?? '',
     schemaType: body.schemaType ?? undefined,
@@ -35,7 +44,7 @@ export function schemaInput(request: FastifyRequest): RegisterInput {
 
 /** Any JSON object. */
 export function objectBody(request: FastifyRequest): Record<string, unknown> {
-  return parse(z.record(z.string(), z.unknown()), request.body ?? {});
+  return parse(anyObject(), request.body ?? {});
 }
 
 /** A part of the path, e.g. `version`; decoded. */

@@ -1,30 +1,17 @@
 // Serialised FileDescriptorProto → schema.ts: Confluent's Python client registers the base64 of one instead of source,
 // and the well-known types come as such. Map entries stay messages, since message indexes count them. Options that
 // are extensions are dropped: their types are not known here.
-import { fromBinary, isFieldSet, type Message } from '@bufbuild/protobuf';
+import type { Message } from '@bufbuild/protobuf';
 import type { GenMessage } from '@bufbuild/protobuf/codegenv2';
-import { reflect } from '@bufbuild/protobuf/reflect';
-import {
-  type DescriptorProto,
-  Edition,
-  type EnumDescriptorProto,
-  EnumOptionsSchema,
-  EnumValueOptionsSchema,
-  ExtensionRangeOptionsSchema,
-  type FieldDescriptorProto,
-  FieldDescriptorProtoSchema,
-  FieldOptionsSchema,
-  type FileDescriptorProto,
-  FileDescriptorProtoSchema,
-  FileOptionsSchema,
-  FieldDescriptorProto_Label as Labels,
-  MessageOptionsSchema,
-  MethodOptionsSchema,
-  OneofOptionsSchema,
-  ServiceOptionsSchema,
-  FieldDescriptorProto_Type as Types,
+import type { reflect } from '@bufbuild/protobuf/reflect';
+import type {
+  DescriptorProto,
+  EnumDescriptorProto,
+  FieldDescriptorProto,
+  FileDescriptorProto,
 } from '@bufbuild/protobuf/wkt';
 import { FloeError } from '../../base/error.ts';
+import { bufbuild, reflection, wkt } from './bufbuild.ts';
 import { quote } from './lexer.ts';
 import type {
   Label,
@@ -42,7 +29,7 @@ import type {
 export function decodeDescriptor(bytes: Uint8Array): ProtoFile {
   let file: FileDescriptorProto;
   try {
-    file = fromBinary(FileDescriptorProtoSchema, bytes);
+    file = bufbuild().fromBinary(wkt().FileDescriptorProtoSchema, bytes);
   } catch (caught) {
     const reason = FloeError.from(caught).message;
     throw new FloeError('invalid', `neither .proto source nor a FileDescriptorProto: ${reason}`);
@@ -60,7 +47,7 @@ export function fileOf(file: FileDescriptorProto): ProtoFile {
     syntaxWritten: true,
     package: file.package,
     imports: file.dependency.map((path, at) => ({ path, kind: importKind(file, at) })),
-    options: optionsOf(FileOptionsSchema, file.options),
+    options: optionsOf(wkt().FileOptionsSchema, file.options),
     types: [
       ...file.messageType.map((type) => messageOf(type, syntax)),
       ...file.enumType.map(enumOf),
@@ -68,20 +55,20 @@ export function fileOf(file: FileDescriptorProto): ProtoFile {
     extends: extendsOf(file.extension, syntax),
     services: file.service.map((service) => ({
       name: service.name,
-      options: optionsOf(ServiceOptionsSchema, service.options),
+      options: optionsOf(wkt().ServiceOptionsSchema, service.options),
       rpcs: service.method.map((method) => ({
         name: method.name,
         request: { type: method.inputType, stream: method.clientStreaming },
         response: { type: method.outputType, stream: method.serverStreaming },
-        options: optionsOf(MethodOptionsSchema, method.options),
+        options: optionsOf(wkt().MethodOptionsSchema, method.options),
       })),
     })),
   };
 }
 
 function syntaxOf({ syntax, edition }: FileDescriptorProto): string {
-  if (syntax !== 'editions' && edition < Edition.EDITION_2023) return syntax || 'proto2';
-  return (Edition[edition] ?? String(edition)).replace('EDITION_', '');
+  if (syntax !== 'editions' && edition < wkt().Edition.EDITION_2023) return syntax || 'proto2';
+  return (wkt().Edition[edition] ?? String(edition)).replace('EDITION_', '');
 }
 
 function importKind(file: FileDescriptorProto, at: number): ProtoImport['kind'] {
@@ -91,12 +78,15 @@ function importKind(file: FileDescriptorProto, at: number): ProtoImport['kind'] 
 
 function messageOf(message: DescriptorProto, syntax: string): ProtoMessage {
   const groups = new Set(
-    message.field.filter(({ type }) => type === Types.GROUP).map(({ typeName }) => typeName),
+    message.field
+      .filter(({ type }) => type === wkt().FieldDescriptorProto_Type.GROUP)
+      .map(({ typeName }) => typeName),
   );
   const nested = new Map(message.nestedType.map((type) => [type.name, messageOf(type, syntax)]));
   const toField = (field: FieldDescriptorProto) => fieldOf(field, syntax, nested);
   const isMember = (field: FieldDescriptorProto) =>
-    isFieldSet(field, FieldDescriptorProtoSchema.field.oneofIndex) && !field.proto3Optional;
+    bufbuild().isFieldSet(field, wkt().FieldDescriptorProtoSchema.field.oneofIndex) &&
+    !field.proto3Optional;
   return {
     kind: 'message',
     name: message.name,
@@ -106,7 +96,7 @@ function messageOf(message: DescriptorProto, syntax: string): ProtoMessage {
     oneofs: message.oneofDecl
       .map(({ name, options }, at) => ({
         name,
-        options: optionsOf(OneofOptionsSchema, options),
+        options: optionsOf(wkt().OneofOptionsSchema, options),
         fields: message.field
           .filter((field) => isMember(field) && field.oneofIndex === at)
           .map((field) => ({ ...toField(field), label: undefined })),
@@ -118,14 +108,14 @@ function messageOf(message: DescriptorProto, syntax: string): ProtoMessage {
       ),
       ...message.enumType.map(enumOf),
     ],
-    options: optionsOf(MessageOptionsSchema, message.options),
+    options: optionsOf(wkt().MessageOptionsSchema, message.options),
     reserved: [
       ...message.reservedRange.map(({ start, end }) => [{ start, end: end - 1 }]),
       ...(message.reservedName.length === 0 ? [] : [message.reservedName]),
     ],
     extensions: message.extensionRange.map(({ start, end, options }) => ({
       ranges: [{ start, end: end - 1 }],
-      options: optionsOf(ExtensionRangeOptionsSchema, options),
+      options: optionsOf(wkt().ExtensionRangeOptionsSchema, options),
     })),
     extends: extendsOf(message.extension, syntax),
   };
@@ -136,15 +126,17 @@ function fieldOf(
   syntax: string,
   nested: ReadonlyMap<string, ProtoMessage>,
 ): ProtoField {
-  const options = [...optionsOf(FieldOptionsSchema, field.options)];
+  const options = [...optionsOf(wkt().FieldOptionsSchema, field.options)];
   if (field.defaultValue !== '' && syntax !== 'proto3') options.push(defaultOf(field));
   if (field.jsonName !== '' && field.jsonName !== jsonNameOf(field.name))
     options.push({ name: 'json_name', value: { kind: 'quoted', text: field.jsonName } });
   const shortName = field.typeName.slice(field.typeName.lastIndexOf('.') + 1);
-  const isGroup = field.type === Types.GROUP;
+  const isGroup = field.type === wkt().FieldDescriptorProto_Type.GROUP;
   return {
     label: labelOf(field, syntax),
-    type: isGroup ? shortName : field.typeName || Types[field.type]!.toLowerCase(),
+    type: isGroup
+      ? shortName
+      : field.typeName || wkt().FieldDescriptorProto_Type[field.type]!.toLowerCase(),
     map: undefined,
     name: field.name,
     number: field.number,
@@ -154,16 +146,23 @@ function fieldOf(
 }
 
 function labelOf(field: FieldDescriptorProto, syntax: string): Label | undefined {
-  if (field.label === Labels.REPEATED) return 'repeated';
+  if (field.label === wkt().FieldDescriptorProto_Label.REPEATED) return 'repeated';
   if (field.proto3Optional) return 'optional';
   if (syntax !== 'proto2') return undefined;
-  return field.label === Labels.REQUIRED ? 'required' : 'optional';
+  return field.label === wkt().FieldDescriptorProto_Label.REQUIRED ? 'required' : 'optional';
 }
 
 function defaultOf({ type, defaultValue }: FieldDescriptorProto): ProtoOption {
   // Defaults of bytes come with their escapes, those of strings without.
-  const text = type === Types.STRING ? quote(Buffer.from(defaultValue)) : defaultValue;
-  const kind = type === Types.STRING || type === Types.BYTES ? 'quoted' : 'bare';
+  const text =
+    type === wkt().FieldDescriptorProto_Type.STRING
+      ? quote(Buffer.from(defaultValue))
+      : defaultValue;
+  const kind =
+    type === wkt().FieldDescriptorProto_Type.STRING ||
+    type === wkt().FieldDescriptorProto_Type.BYTES
+      ? 'quoted'
+      : 'bare';
   return { name: 'default', value: { kind, text } };
 }
 
@@ -180,9 +179,9 @@ function enumOf(type: EnumDescriptorProto): ProtoEnum {
     values: type.value.map(({ name, number, options }) => ({
       name,
       number,
-      options: optionsOf(EnumValueOptionsSchema, options),
+      options: optionsOf(wkt().EnumValueOptionsSchema, options),
     })),
-    options: optionsOf(EnumOptionsSchema, type.options),
+    options: optionsOf(wkt().EnumOptionsSchema, type.options),
     reserved: [
       ...type.reservedRange.map(({ start, end }) => [{ start, end }]),
       ...(type.reservedName.length === 0 ? [] : [type.reservedName]),
@@ -219,7 +218,7 @@ function flat([name, value]: readonly [string, OptionValue]): ProtoOption[] {
 type Reflected = ReturnType<typeof reflect>;
 
 function entriesOf<T extends Message>(schema: GenMessage<T>, message: T) {
-  return reflectedEntries(reflect(schema, message));
+  return reflectedEntries(reflection().reflect(schema, message));
 }
 
 function reflectedEntries(message: Reflected): (readonly [string, OptionValue])[] {

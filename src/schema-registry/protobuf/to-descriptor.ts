@@ -1,8 +1,8 @@
 // schema.ts → serialised FileDescriptorProto, for `format=serialized`: what protoc would make of the source, without
 // options that are extensions and without source locations.
-import { fromJson, type JsonObject, type JsonValue, toBinary } from '@bufbuild/protobuf';
-import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { FloeError } from '../../base/error.ts';
+import { bufbuild, wkt } from './bufbuild.ts';
 import { jsonNameOf } from './from-descriptor.ts';
 import { unquote } from './lexer.ts';
 import { findType, innerTypes, join, type ProtoSchema } from './resolve.ts';
@@ -22,6 +22,8 @@ import {
 /** `name` is what the descriptor calls the file. @throws FloeError `invalid` for option values of the wrong type. */
 export function encodeDescriptor(schema: ProtoSchema, name: string): Uint8Array {
   const json = new Describer(schema).file(name);
+  const { fromJson, toBinary } = bufbuild();
+  const { FileDescriptorProtoSchema } = wkt();
   try {
     const file = fromJson(FileDescriptorProtoSchema, json, { ignoreUnknownFields: true });
     return toBinary(FileDescriptorProtoSchema, file);

@@ -1,37 +1,27 @@
 // Files that every Protobuf schema may import without a reference: google/protobuf (from the descriptors that
 // @bufbuild/protobuf has), google/type and Confluent's own, as Confluent's registry knows them.
-import {
-  file_google_protobuf_any,
-  file_google_protobuf_api,
-  file_google_protobuf_descriptor,
-  file_google_protobuf_duration,
-  file_google_protobuf_empty,
-  file_google_protobuf_field_mask,
-  file_google_protobuf_source_context,
-  file_google_protobuf_struct,
-  file_google_protobuf_timestamp,
-  file_google_protobuf_type,
-  file_google_protobuf_wrappers,
-} from '@bufbuild/protobuf/wkt';
+import { wkt } from './bufbuild.ts';
 import { fileOf } from './from-descriptor.ts';
 import { parseProto } from './parse.ts';
 import type { ProtoFile } from './schema.ts';
 
-const descriptors = new Map(
-  Object.entries({
-    any: file_google_protobuf_any,
-    api: file_google_protobuf_api,
-    descriptor: file_google_protobuf_descriptor,
-    duration: file_google_protobuf_duration,
-    empty: file_google_protobuf_empty,
-    field_mask: file_google_protobuf_field_mask,
-    source_context: file_google_protobuf_source_context,
-    struct: file_google_protobuf_struct,
-    timestamp: file_google_protobuf_timestamp,
-    type: file_google_protobuf_type,
-    wrappers: file_google_protobuf_wrappers,
-  }),
-);
+/** Descriptors of the files in google/protobuf, by name without `.proto`. */
+const descriptors = () => {
+  const files = wkt();
+  return {
+    any: files.file_google_protobuf_any,
+    api: files.file_google_protobuf_api,
+    descriptor: files.file_google_protobuf_descriptor,
+    duration: files.file_google_protobuf_duration,
+    empty: files.file_google_protobuf_empty,
+    field_mask: files.file_google_protobuf_field_mask,
+    source_context: files.file_google_protobuf_source_context,
+    struct: files.file_google_protobuf_struct,
+    timestamp: files.file_google_protobuf_timestamp,
+    type: files.file_google_protobuf_type,
+    wrappers: files.file_google_protobuf_wrappers,
+  };
+};
 
 /** Bodies of files by import path without `.proto`; the package is the path's folder. */
 const bodies = new Map(
@@ -82,16 +72,20 @@ function sourceOf(path: string): string | undefined {
 
 const files = new Map<string, ProtoFile>();
 
+function describedFile(name: string): ProtoFile | undefined {
+  const descriptor = new Map(Object.entries(descriptors())).get(name);
+  return descriptor === undefined ? undefined : fileOf(descriptor.proto);
+}
+
 /** The built-in file of an import path, e.g. `google/protobuf/timestamp.proto`; undefined for others. */
 export function wellKnownFile(path: string): ProtoFile | undefined {
   const known = files.get(path);
   if (known !== undefined) return known;
   const name = /^google\/protobuf\/(\w+)\.proto$/.exec(path)?.[1];
-  const descriptor = descriptors.get(name ?? '');
   const source = sourceOf(path);
   const file =
-    descriptor !== undefined
-      ? fileOf(descriptor.proto)
+    name !== undefined
+      ? describedFile(name)
       : source !== undefined
         ? parseProto(source)
         : undefined;
