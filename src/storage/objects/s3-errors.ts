@@ -27,6 +27,14 @@ const REFUSED_FOR_NOW = new Set([
   'Throttling',
   'RequestLimitExceeded',
   'TooManyRequests',
+  // The body arrived damaged or not at all.
+  'BadDigest',
+  'IncompleteBody',
+  'RequestTimeout',
+  'XAmzContentChecksumMismatch',
+  'XAmzContentSHA256Mismatch',
+  // The SDK has learnt the store's time from the refusal: the next request is signed with it.
+  'RequestTimeTooSkewed',
 ]);
 const CREDENTIALS = new Set([
   'CredentialsProviderError',
