@@ -1,5 +1,7 @@
 // Consumer groups at rest: who is in which generation or epoch, and the committed offsets.
-// The coordinator (broker/groups/) owns the live state; this keeps what must outlast it, in set-based batches.
+// Coordinators (broker/groups/) own the live state; this keeps what must outlast it, in set-based batches.
+// A group belongs to a shard (shards.ts); whoever holds the lease `groups/<shard>` writes it.
+import type { LeaseToken } from './leases.ts';
 
 export interface StoredMember {
   readonly memberId: string;
@@ -114,7 +116,7 @@ export interface LoadedGroup {
   readonly offsets: readonly StoredOffset[];
 }
 
-/** The right to coordinate groups; a higher epoch ends that of all lower ones. */
+/** The right to coordinate all groups: of one node alone, until leases by shard have replaced it. */
 export interface GroupsLease {
   readonly epoch: number;
 }
@@ -124,12 +126,18 @@ export interface GroupsMetadata {
   acquireLease(): Promise<GroupsLease>;
   /** True while nobody else has taken it: the answer to a question asked just now. */
   holdsLease(lease: GroupsLease): Promise<boolean>;
-  /** Everything there is, for the coordinator's start. */
-  load(): Promise<readonly LoadedGroup[]>;
+  /** The groups of these shards with their offsets, for whoever has gained them; unless given, of all. */
+  load(shards?: readonly number[]): Promise<readonly LoadedGroup[]>;
   /**
-   * Applies the changes in order, in one transaction that asserts the lease. Offsets need no group row beforehand.
+   * Applies the changes in order, in one transaction that asserts all leases given: the store knows no higher epoch of
+   * any (shared locks on their rows, in the order of names). Offsets need no group row beforehand.
    * @returns partition ids of offsets that were left out because their topic was deleted meanwhile.
-   * @throws FloeError `conflict` when the lease is another's; nothing was written then.
+   * @throws FloeError `conflict` when a lease is another's; nothing was written then.
    */
-  write(changes: readonly GroupChange[], lease: GroupsLease): Promise<readonly number[]>;
+  write(
+    changes: readonly GroupChange[],
+    leases: GroupsLease | readonly LeaseToken[],
+  ): Promise<readonly number[]>;
+  /** Committed offsets as they are now, in order of `groupIds`; none of an unknown group. */
+  offsets(groupIds: readonly string[]): Promise<readonly (readonly StoredOffset[])[]>;
 }

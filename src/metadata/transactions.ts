@@ -6,6 +6,7 @@
 // Rules: KIP-98, KIP-360 (epoch recovery), KIP-447, KIP-664, KIP-890 (transactions v2).
 import { ErrorCode } from '../protocol/errors.ts';
 import type { StoredOffset } from './groups.ts';
+import type { LeaseToken } from './leases.ts';
 
 /** Kafka's states that outlast a request. `Dead`: the id has expired; a store deletes the row instead. */
 export type TransactionStatus = 'Empty' | 'Ongoing' | 'CompleteCommit' | 'CompleteAbort' | 'Dead';
@@ -52,14 +53,19 @@ export type TransactionEvent =
   | { readonly type: 'init'; readonly timeoutMs: number; readonly expected?: Producer }
   /** AddPartitionsToTxn. */
   | ({ readonly type: 'add-partitions'; readonly partitionIds: readonly number[] } & Producer)
-  /** AddOffsetsToTxn. */
-  | ({ readonly type: 'add-offsets'; readonly groupId: string } & Producer)
+  /** AddOffsetsToTxn. `maxGroups`: more are refused, here and below. */
+  | ({
+      readonly type: 'add-offsets';
+      readonly groupId: string;
+      readonly maxGroups?: number;
+    } & Producer)
   /** TxnOffsetCommit; v5+ needs no AddOffsetsToTxn before it. */
   | ({
       readonly type: 'stage-offsets';
       readonly groupId: string;
       readonly offsets: readonly StoredOffset[];
       readonly mode: TransactionMode;
+      readonly maxGroups?: number;
     } & Producer)
   /** A batch of a transaction at its commit: begins the transaction or adds its partition, where the mode says so. */
   | ({ readonly type: 'produce'; readonly partitionId: number } & TransactionAdmission & Producer)
@@ -306,21 +312,34 @@ function addOffsets(
 ): Step {
   const fault = identityFault(state, event);
   if (fault !== ErrorCode.NONE) return refuse(state, fault);
+  if (hasTooManyGroups(state, event)) return refuse(state, ErrorCode.INVALID_REQUEST);
   if (state.status === 'Ongoing' && state.offsets.has(event.groupId)) return accept(state);
   return accept({ ...ongoing(state, context, 0), offsets: staged(state, event.groupId, []) });
 }
 
 function stageOffsets(
   state: TransactionState,
-  { groupId, offsets, mode, ...by }: EventOf<'stage-offsets'>,
+  { groupId, offsets, mode, maxGroups, ...by }: EventOf<'stage-offsets'>,
   context: StepContext,
 ): Step {
   const fault = identityFault(state, by);
   if (fault !== ErrorCode.NONE) return refuse(state, fault);
+  if (hasTooManyGroups(state, { groupId, maxGroups }))
+    return refuse(state, ErrorCode.INVALID_REQUEST);
   const announced = state.status === 'Ongoing' && state.offsets.has(groupId);
   if (!announced && mode !== 'implicit') return refuse(state, outsideCode(mode));
   const version = mode === 'implicit' ? 2 : 0;
   return accept({ ...ongoing(state, context, version), offsets: staged(state, groupId, offsets) });
+}
+
+function hasTooManyGroups(
+  { offsets }: TransactionState,
+  {
+    groupId,
+    maxGroups = Infinity,
+  }: { readonly groupId: string; readonly maxGroups?: number | undefined },
+): boolean {
+  return offsets.size >= maxGroups && !offsets.has(groupId);
 }
 
 function staged(
@@ -478,28 +497,53 @@ export interface OpenTransactions {
   readonly pastTimeout: readonly string[];
 }
 
+/** A transaction with offsets of groups staged, or about to be: those that it has announced. */
+export interface StagingTransaction {
+  readonly transactionalId: string;
+  readonly groupIds: readonly string[];
+}
+
+/**
+ * A transactional id belongs to a shard (shards.ts); whoever holds the lease `transactions/<shard>` gives it identities
+ * and ends its transactions. Batches join them on any node, and offsets are staged by the holder of their group's lease:
+ * the row of the id is locked by each, and `step` decides.
+ */
 export interface TransactionsMetadata {
-  /** All ids, for the coordinator's start. Partitions of deleted topics are left out, here and everywhere. */
-  load(): Promise<readonly TransactionState[]>;
+  /**
+   * The ids of these shards, for whoever has gained them; unless given, all. Partitions of deleted topics are left out,
+   * here and everywhere.
+   */
+  load(shards?: readonly number[]): Promise<readonly TransactionState[]>;
   /**
    * Takes each request through `step`, in order, all in one metadata transaction: state, markers in the log with
    * the watermarks they move, staged offsets into their groups. Outcomes are in the order of requests.
-   * @throws FloeError: nothing of this call happened, except with `timeout` (unknown).
+   * All leases given are asserted in it, before anything else is locked: the store knows no higher epoch of any.
+   * @throws FloeError `conflict` when a lease is another's: nothing happened. Others: nothing of this call happened,
+   * except with `timeout` (unknown).
    */
   apply(
     requests: readonly TransactionRequest[],
     nowMs: number,
+    leases?: readonly LeaseToken[],
   ): Promise<readonly TransactionOutcome[]>;
-  /** Present states, in order of `transactionalIds`. */
+  /** Present states, in order of `transactionalIds`, whatever their shard. */
   describe(transactionalIds: readonly string[]): Promise<readonly (TransactionState | undefined)[]>;
-  /** The open transactions at a glance. From memory: asked every second. */
-  open(nowMs: number, limit: number): Promise<OpenTransactions>;
-  /** Ids without a transaction that were last used at or before `unusedSinceMs`. */
-  unused(unusedSinceMs: number, limit: number): Promise<readonly string[]>;
+  /** The id that writes under this producer id, if one does. */
+  byProducer(producerId: number): Promise<TransactionState | undefined>;
+  /** The open transactions of these shards (unless given, of all) at a glance; asked every second. */
+  open(nowMs: number, limit: number, shards?: readonly number[]): Promise<OpenTransactions>;
+  /** Ids of these shards (unless given, of all) without a transaction, last used at or before `unusedSinceMs`. */
+  unused(
+    unusedSinceMs: number,
+    limit: number,
+    shards?: readonly number[],
+  ): Promise<readonly string[]>;
   /** Active producers by partition, in order of `partitionIds`; undefined for unknown partitions. */
   describeProducers(
     partitionIds: readonly number[],
   ): Promise<readonly (readonly PartitionProducer[] | undefined)[]>;
   /** Partition ids with offsets of `groupId` staged in open transactions (require_stable). */
   pendingOffsets(groupId: string): Promise<readonly number[]>;
+  /** Open transactions that have announced or staged offsets of groups in these shards of groups, with those groups. */
+  staging(groupShards: readonly number[]): Promise<readonly StagingTransaction[]>;
 }

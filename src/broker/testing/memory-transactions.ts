@@ -2,6 +2,7 @@
 // Batches reach it by `produce`, as a commit of the log would bring them. Not for: markers and readers (the log).
 import { FloeError } from '../../base/error.ts';
 import type { StoredOffset } from '../../metadata/groups.ts';
+import { shardOf } from '../../metadata/shards.ts';
 import {
   type EndedTransaction,
   isPastTimeout,
@@ -29,8 +30,15 @@ export class MemoryTransactions implements TransactionsMetadata {
   failNext: 'before' | 'after' | undefined;
   nextProducerId = 1_000;
 
-  async load() {
-    return [...this.states.values()].map((state) => structuredClone(state));
+  async load(shards?: readonly number[]) {
+    return this.#within(shards).map((state) => structuredClone(state));
+  }
+
+  #within(shards: readonly number[] | undefined): TransactionState[] {
+    const all = [...this.states.values()];
+    return shards === undefined
+      ? all
+      : all.filter(({ transactionalId }) => shards.includes(shardOf(transactionalId)));
   }
 
   async apply(requests: readonly TransactionRequest[], nowMs: number) {
@@ -48,8 +56,13 @@ export class MemoryTransactions implements TransactionsMetadata {
     return transactionalIds.map((id) => structuredClone(this.states.get(id)));
   }
 
-  async open(nowMs: number, limit: number) {
-    const open = [...this.states.values()].filter(({ status }) => status === 'Ongoing');
+  async byProducer(producerId: number) {
+    const found = [...this.states.values()].find((state) => state.producerId === producerId);
+    return structuredClone(found);
+  }
+
+  async open(nowMs: number, limit: number, shards?: readonly number[]) {
+    const open = this.#within(shards).filter(({ status }) => status === 'Ongoing');
     const starts = open.map(({ startMs }) => startMs);
     const late = open.filter((state) => isPastTimeout(state, nowMs)).slice(0, limit);
     return {
@@ -59,8 +72,8 @@ export class MemoryTransactions implements TransactionsMetadata {
     };
   }
 
-  async unused(unusedSinceMs: number, limit: number) {
-    return [...this.states.values()]
+  async unused(unusedSinceMs: number, limit: number, shards?: readonly number[]) {
+    return this.#within(shards)
       .filter(({ status, updateMs }) => status !== 'Ongoing' && updateMs <= unusedSinceMs)
       .slice(0, limit)
       .map(({ transactionalId }) => transactionalId);
@@ -74,6 +87,16 @@ export class MemoryTransactions implements TransactionsMetadata {
     return [...this.states.values()].flatMap(({ offsets }) => [
       ...(offsets.get(groupId)?.keys() ?? []),
     ]);
+  }
+
+  async staging(groupShards: readonly number[]) {
+    return [...this.states.values()]
+      .filter(({ status }) => status === 'Ongoing')
+      .map(({ transactionalId, offsets }) => ({
+        transactionalId,
+        groupIds: [...offsets.keys()].filter((id) => groupShards.includes(shardOf(id))),
+      }))
+      .filter(({ groupIds }) => groupIds.length > 0);
   }
 
   /** A batch at its commit. Returns its error code. */

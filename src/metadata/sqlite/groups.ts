@@ -10,6 +10,8 @@ import type {
   StoredGroup,
   StoredOffset,
 } from '../groups.ts';
+import type { LeaseToken } from '../leases.ts';
+import { shardOf } from '../shards.ts';
 import type { Database, Migration } from './database.ts';
 import {
   decodeConsumerMember,
@@ -17,6 +19,7 @@ import {
   encodeConsumerMember,
   encodeMembers,
 } from './group-members.ts';
+import { assertLeases, type LeaseEpochs } from './lease-epochs.ts';
 
 /** After the topics' migrations: offsets refer to partitions. */
 export const groupsMigrations: readonly Migration[] = [
@@ -86,10 +89,12 @@ export interface StagedOffsetsStore {
 export class SqliteGroups implements GroupsMetadata {
   readonly #db: Database;
   readonly #staged: StagedOffsetsStore;
+  readonly #leases: LeaseEpochs;
 
-  constructor(db: Database, staged: StagedOffsetsStore) {
+  constructor(db: Database, staged: StagedOffsetsStore, leases: LeaseEpochs) {
     this.#db = db;
     this.#staged = staged;
+    this.#leases = leases;
   }
 
   async acquireLease(): Promise<GroupsLease> {
@@ -107,7 +112,8 @@ export class SqliteGroups implements GroupsMetadata {
     return (this.#db.prepare('SELECT epoch FROM group_lease').get() as { epoch: number }).epoch;
   }
 
-  async load(): Promise<readonly LoadedGroup[]> {
+  async load(shards?: readonly number[]): Promise<readonly LoadedGroup[]> {
+    const wanted = shards === undefined ? undefined : new Set(shards);
     return this.#db.transaction(() => {
       const offsets = byGroup(
         this.#db
@@ -122,7 +128,10 @@ export class SqliteGroups implements GroupsMetadata {
       const groups = this.#db
         .prepare('SELECT * FROM groups ORDER BY group_id')
         .all() as unknown as GroupRecord[];
-      return groups.map((row) => ({
+      const mine = groups.filter(
+        ({ group_id }) => wanted === undefined || wanted.has(shardOf(group_id)),
+      );
+      return mine.map((row) => ({
         group:
           row.kind === 'classic'
             ? toGroup(row)
@@ -132,18 +141,36 @@ export class SqliteGroups implements GroupsMetadata {
     });
   }
 
-  async write(changes: readonly GroupChange[], lease: GroupsLease): Promise<readonly number[]> {
+  async offsets(groupIds: readonly string[]): Promise<readonly (readonly StoredOffset[])[]> {
+    const select = this.#db.prepare(
+      `SELECT o.* FROM group_offsets o JOIN groups USING (group_key)
+       WHERE group_id = ? ORDER BY partition_id`,
+    );
+    return groupIds.map((groupId) =>
+      (select.all(groupId) as unknown as OffsetRecord[]).map(toOffset),
+    );
+  }
+
+  async write(
+    changes: readonly GroupChange[],
+    leases: GroupsLease | readonly LeaseToken[],
+  ): Promise<readonly number[]> {
     return this.#db.transaction(() => {
-      const now = this.#leaseEpoch();
-      if (now !== lease.epoch)
-        throw new FloeError(
-          'conflict',
-          `groups are coordinated by the holder of lease ${now}, no longer of ${lease.epoch}`,
-        );
+      if ('epoch' in leases) this.#assertLease(leases);
+      else assertLeases(this.#leases, leases);
       const left: number[] = [];
       for (const change of changes) this.#apply(change, left);
       return left;
     });
+  }
+
+  #assertLease({ epoch }: GroupsLease): void {
+    const now = this.#leaseEpoch();
+    if (now === epoch) return;
+    throw new FloeError(
+      'conflict',
+      `groups are coordinated by the holder of lease ${now}, no longer of ${epoch}`,
+    );
   }
 
   #apply(change: GroupChange, left: number[]): void {

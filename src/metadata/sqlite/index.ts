@@ -5,6 +5,7 @@ import { catalogMigrations, SqliteCatalog } from './catalog.ts';
 import { clusterMigrations, SqliteCluster } from './cluster.ts';
 import { Database } from './database.ts';
 import { groupsMigrations, SqliteGroups } from './groups.ts';
+import type { LeaseEpochs } from './lease-epochs.ts';
 import { SqliteLog } from './log.ts';
 import { logMigrations } from './log-rows.ts';
 import { objectsMigrations, SqliteObjects } from './objects.ts';
@@ -73,6 +74,8 @@ export function metadataOn(
   const tables = new SqliteTables(database);
   const ages = new ProducerAges(database, producerExpirationMs);
   const states = new TransactionStates(database);
+  // Nobody takes any here yet.
+  const leases: LeaseEpochs = { epochOf: () => undefined };
   const log = new SqliteLog(database, {
     ages,
     transactions: states,
@@ -83,7 +86,7 @@ export function metadataOn(
   return {
     database,
     topics: new SqliteTopics(database, [log, states, tables.hooks()]),
-    groups: new SqliteGroups(database, states),
+    groups: new SqliteGroups(database, states, leases),
     security: new SqliteSecurity(database),
     registry: new SqliteRegistry(database),
     tables,
@@ -94,7 +97,7 @@ export function metadataOn(
     objects: new SqliteObjects(database, log),
     cluster: new SqliteCluster(database),
     producers: new SqliteProducers(ages, log),
-    transactions: new SqliteTransactions(database, { states, log, ages }),
+    transactions: new SqliteTransactions(database, { states, log, ages, leases }),
     close: () => database.close(),
   };
 }

@@ -2,12 +2,15 @@
 // One process writes, so the states are kept in memory, where a commit of batches looks them up; each change writes its
 // row in the transaction that makes it. What they are in the log (markers, ranges) is sqlite/log.ts.
 import type { StoredOffset } from '../groups.ts';
+import type { LeaseToken } from '../leases.ts';
+import { shardOf } from '../shards.ts';
 import {
   type EndedTransaction,
   isPastTimeout,
   type OpenTransactions,
   type PartitionProducer,
   type StagedOffsets,
+  type StagingTransaction,
   step,
   type TransactionEvent,
   type TransactionOutcome,
@@ -18,6 +21,7 @@ import {
 } from '../transactions.ts';
 import { type Database, type Migration, sqliteError } from './database.ts';
 import { writeGroupOffsets } from './groups.ts';
+import { assertLeases, type LeaseEpochs } from './lease-epochs.ts';
 import type { SqliteLog } from './log.ts';
 import type { TransactionStore } from './log-memory.ts';
 import type { ProducerAges } from './producers.ts';
@@ -148,6 +152,7 @@ export interface SqliteTransactionsOptions {
   readonly states: TransactionStates;
   readonly log: SqliteLog;
   readonly ages: ProducerAges;
+  readonly leases: LeaseEpochs;
 }
 
 export class SqliteTransactions implements TransactionsMetadata {
@@ -155,26 +160,30 @@ export class SqliteTransactions implements TransactionsMetadata {
   readonly #states: TransactionStates;
   readonly #log: SqliteLog;
   readonly #ages: ProducerAges;
+  readonly #leases: LeaseEpochs;
 
-  constructor(db: Database, { states, log, ages }: SqliteTransactionsOptions) {
+  constructor(db: Database, { states, log, ages, leases }: SqliteTransactionsOptions) {
     this.#db = db;
     this.#states = states;
     this.#log = log;
     this.#ages = ages;
+    this.#leases = leases;
   }
 
-  async load(): Promise<readonly TransactionState[]> {
-    return [...this.#states.all()];
+  async load(shards?: readonly number[]): Promise<readonly TransactionState[]> {
+    return [...within(this.#states.all(), shards)];
   }
 
   async apply(
     requests: readonly TransactionRequest[],
     nowMs: number,
+    leases: readonly LeaseToken[] = [],
   ): Promise<readonly TransactionOutcome[]> {
     const drafted = new Map<string, TransactionState>();
     let ended: readonly EndedTransaction[] = [];
     try {
       return this.#db.transaction(() => {
+        assertLeases(this.#leases, leases);
         const outcomes = requests.map((request) => this.#applyOne(drafted, request, nowMs));
         ended = outcomes.flatMap((outcome) => outcome.ended ?? []);
         if (ended.length === 0) return outcomes;
@@ -238,11 +247,15 @@ export class SqliteTransactions implements TransactionsMetadata {
     return transactionalIds.map((transactionalId) => this.#states.byId(transactionalId));
   }
 
-  async open(nowMs: number, limit: number): Promise<OpenTransactions> {
+  async byProducer(producerId: number): Promise<TransactionState | undefined> {
+    return this.#states.byProducer(producerId);
+  }
+
+  async open(nowMs: number, limit: number, shards?: readonly number[]): Promise<OpenTransactions> {
     let count = 0;
     let oldestStartMs = -1;
     const late: TransactionState[] = [];
-    for (const state of this.#states.ongoing()) {
+    for (const state of within(this.#states.ongoing(), shards)) {
       count += 1;
       if (oldestStartMs === -1 || state.startMs < oldestStartMs) oldestStartMs = state.startMs;
       if (isPastTimeout(state, nowMs)) late.push(state);
@@ -252,9 +265,13 @@ export class SqliteTransactions implements TransactionsMetadata {
     return { count, oldestStartMs, pastTimeout };
   }
 
-  async unused(unusedSinceMs: number, limit: number): Promise<readonly string[]> {
+  async unused(
+    unusedSinceMs: number,
+    limit: number,
+    shards?: readonly number[],
+  ): Promise<readonly string[]> {
     const found: string[] = [];
-    for (const { transactionalId, status, updateMs } of this.#states.all()) {
+    for (const { transactionalId, status, updateMs } of within(this.#states.all(), shards)) {
       if (status === 'Ongoing' || updateMs > unusedSinceMs) continue;
       found.push(transactionalId);
       if (found.length === limit) break;
@@ -275,6 +292,26 @@ export class SqliteTransactions implements TransactionsMetadata {
     }
     return [...pending];
   }
+
+  async staging(groupShards: readonly number[]): Promise<readonly StagingTransaction[]> {
+    const wanted = new Set(groupShards);
+    const found: StagingTransaction[] = [];
+    for (const { transactionalId, offsets } of this.#states.ongoing()) {
+      const groupIds = [...offsets.keys()].filter((groupId) => wanted.has(shardOf(groupId)));
+      if (groupIds.length > 0) found.push({ transactionalId, groupIds });
+    }
+    return found;
+  }
+}
+
+/** Those of the shards; all unless given. */
+function within(
+  states: Iterable<TransactionState>,
+  shards: readonly number[] | undefined,
+): Iterable<TransactionState> {
+  if (shards === undefined) return states;
+  const wanted = new Set(shards);
+  return [...states].filter(({ transactionalId }) => wanted.has(shardOf(transactionalId)));
 }
 
 function encodeOffsets(offsets: StagedOffsets): string {

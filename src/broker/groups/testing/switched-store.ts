@@ -1,6 +1,7 @@
 // The groups' store with a switch for failures, and a record of its transactions.
 import { FloeError } from '../../../base/error.ts';
 import type { GroupChange, GroupsLease, GroupsMetadata } from '../../../metadata/groups.ts';
+import type { LeaseToken } from '../../../metadata/leases.ts';
 
 export class SwitchedStore implements GroupsMetadata {
   failing = false;
@@ -13,16 +14,17 @@ export class SwitchedStore implements GroupsMetadata {
   }
 
   acquireLease = () => this.#inner.acquireLease();
-  load = () => this.#inner.load();
+  load = (shards?: readonly number[]) => this.#inner.load(shards);
+  offsets = (groupIds: readonly string[]) => this.#inner.offsets(groupIds);
 
   async holdsLease(lease: GroupsLease) {
     this.#check();
     return this.#inner.holdsLease(lease);
   }
 
-  async write(changes: readonly GroupChange[], lease: GroupsLease) {
+  async write(changes: readonly GroupChange[], leases: GroupsLease | readonly LeaseToken[]) {
     this.#check();
-    const gone = await this.#inner.write(changes, lease);
+    const gone = await this.#inner.write(changes, leases);
     this.transactions.push(changes);
     return gone;
   }
