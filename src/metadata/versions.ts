@@ -29,3 +29,8 @@ export const noVersions: Versions = {
   tables: 0,
   nodes: 0,
 };
+
+export interface VersionsMetadata {
+  /** As of now. They never go back. */
+  current(): Promise<Versions>;
+}

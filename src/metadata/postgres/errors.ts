@@ -60,7 +60,9 @@ export function postgresError(caught: unknown, doing: string, phase: Phase = 'wo
   if (state === undefined) {
     const system = FloeError.from(caught).code;
     const code: ErrorCode = system === 'unauthorized' ? system : 'unavailable';
-    return new FloeError(code, `${doing}: PostgreSQL can't be reached (${text})`, { cause: caught });
+    return new FloeError(code, `${doing}: PostgreSQL can't be reached (${text})`, {
+      cause: caught,
+    });
   }
   const code = CODES.find(([prefix]) => state.startsWith(prefix))?.[1] ?? 'internal';
   return new FloeError(code, `${doing}: ${hint(state) ?? text} (SQLSTATE ${state})`, {
@@ -71,7 +73,8 @@ export function postgresError(caught: unknown, doing: string, phase: Phase = 'wo
 
 function hint(state: string): string | undefined {
   if (state === '53100') return "PostgreSQL's disk is full: free space there";
-  if (state === '53300') return 'PostgreSQL has no connection left: raise max_connections, or lower metadata.postgres.*.connections';
+  if (state === '53300')
+    return 'PostgreSQL has no connection left: raise max_connections, or lower metadata.postgres.*.connections';
   if (state === '25006') return 'this PostgreSQL is read-only, perhaps a standby: name the primary';
   return undefined;
 }

@@ -11,11 +11,20 @@ const connections = (count: number, what: string) =>
 
 export const postgresSettings = {
   'metadata.postgres.commit.connections': connections(4, 'commits of the log'),
-  'metadata.postgres.write.connections': connections(3, 'other changes (groups, registry, catalog)'),
+  'metadata.postgres.write.connections': connections(
+    3,
+    'other changes (groups, registry, catalog)',
+  ),
   'metadata.postgres.read.connections': connections(3, 'reads that somebody waits for'),
   'metadata.postgres.follow.connections': connections(2, 'following the commits of others'),
-  'metadata.postgres.lease.connections': connections(2, 'heartbeats and leases, which must never queue'),
-  'metadata.postgres.background.connections': connections(2, 'maintenance and start-up, which may take long'),
+  'metadata.postgres.lease.connections': connections(
+    2,
+    'heartbeats and leases, which must never queue',
+  ),
+  'metadata.postgres.background.connections': connections(
+    2,
+    'maintenance and start-up, which may take long',
+  ),
   'metadata.postgres.connect.timeout.ms': long({
     default: 10_000,
     min: 1,

@@ -232,6 +232,7 @@ async function launch(
     'shared_buffers=32MB',
     'max_connections=200',
     'autovacuum=off',
+    'deadlock_timeout=50ms',
     'max_wal_senders=0',
     'wal_level=minimal',
     ...(options.settings ?? []),

@@ -1,5 +1,5 @@
 // A port that nobody listens on, for servers of tests that can't choose one themselves.
-import { createServer, type AddressInfo } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 
 /** On 127.0.0.1; somebody else may take it before the caller does. */
 export function freePort(): Promise<number> {

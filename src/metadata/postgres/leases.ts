@@ -1,0 +1,115 @@
+// Leases on PostgreSQL, by the server's clock alone. See metadata/leases.ts for the contract.
+// The key (name, epoch) makes a takeover a change of a key, and nothing else: writers hold FOR KEY SHARE on their lease,
+// so a takeover waits for them while renewals pass by.
+import { FloeError } from '../../base/error.ts';
+import type {
+  AcquireLeases,
+  LeaseHolder,
+  LeaseState,
+  LeasesMetadata,
+  LeaseToken,
+} from '../leases.ts';
+import type { Database, Transaction } from './database.ts';
+import type { Migration } from './migrations.ts';
+
+export const leasesMigrations: readonly Migration[] = [
+  {
+    name: 'leases-1',
+    sql: `
+      CREATE TABLE leases (
+        name text COLLATE "C" PRIMARY KEY, epoch int8 NOT NULL, node_id int4, session text,
+        until timestamptz NOT NULL, UNIQUE (name, epoch)) WITH (fillfactor = 50);`,
+  },
+];
+
+/**
+ * One statement. Renewals touch no key; the others go through the name's row one by one, whoever is first. Locks are
+ * taken in the order of names.
+ */
+const ACQUIRE = `
+  WITH mine AS (
+    SELECT name FROM leases
+    WHERE name = ANY ($1::text[]) AND node_id = $2 AND session = $3 AND until > clock_timestamp()
+    ORDER BY name FOR NO KEY UPDATE),
+  renewed AS (
+    UPDATE leases l SET until = clock_timestamp() + $4 * interval '1 millisecond'
+    FROM mine WHERE l.name = mine.name RETURNING l.name, l.epoch),
+  taken AS (
+    INSERT INTO leases AS l (name, epoch, node_id, session, until)
+    SELECT wanted, 1, $2, $3, clock_timestamp() + $4 * interval '1 millisecond'
+    FROM unnest($1::text[]) AS wanted
+    WHERE wanted NOT IN (SELECT name FROM mine) AND NOT EXISTS (
+      SELECT 1 FROM leases o WHERE o.name = wanted AND o.node_id IS NOT NULL AND o.until > clock_timestamp())
+    ORDER BY wanted COLLATE "C"
+    ON CONFLICT (name) DO UPDATE SET epoch = l.epoch + 1, node_id = excluded.node_id,
+      session = excluded.session, until = clock_timestamp() + $4 * interval '1 millisecond'
+      WHERE l.node_id IS NULL OR l.until <= clock_timestamp()
+    RETURNING name, epoch)
+  SELECT name, epoch FROM renewed UNION ALL SELECT name, epoch FROM taken ORDER BY name`;
+
+export class PostgresLeases implements LeasesMetadata {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async acquire({ names, holder, durationMs }: AcquireLeases): Promise<readonly LeaseToken[]> {
+    if (names.length === 0) return [];
+    const unique = [...new Set(names)];
+    return this.#db
+      .on('lease')
+      .rows<LeaseToken>(ACQUIRE, [unique, holder.nodeId, holder.session, durationMs]);
+  }
+
+  async release(names: readonly string[], holder: LeaseHolder): Promise<void> {
+    if (names.length === 0) return;
+    await this.#db.on('lease').run(
+      `WITH mine AS (
+         SELECT name FROM leases WHERE name = ANY ($1::text[]) AND node_id = $2 AND session = $3
+         ORDER BY name FOR NO KEY UPDATE)
+       UPDATE leases l SET node_id = NULL, session = NULL, until = clock_timestamp()
+       FROM mine WHERE l.name = mine.name`,
+      [[...names], holder.nodeId, holder.session],
+    );
+  }
+
+  async list(prefix: string): Promise<readonly LeaseState[]> {
+    const rows = await this.#db.on('lease').rows<{
+      name: string;
+      epoch: number;
+      node_id: number | null;
+      session: string | null;
+      remaining: number;
+    }>(
+      `SELECT name, epoch, node_id, session,
+         (extract(epoch FROM until - clock_timestamp()) * 1000)::float8 AS remaining
+       FROM leases WHERE starts_with(name, $1) ORDER BY name`,
+      [prefix],
+    );
+    return rows.map((row) => ({
+      name: row.name,
+      epoch: row.epoch,
+      holder:
+        row.node_id === null || row.session === null
+          ? undefined
+          : { nodeId: row.node_id, session: row.session },
+      remainingMs: row.remaining,
+    }));
+  }
+}
+
+/**
+ * Asserts in the writing transaction that nobody has taken the lease since; a takeover waits until the transaction
+ * ends. Its first statement, before any other lock. @throws FloeError `conflict` when the epoch is over (T6).
+ */
+export async function assertLease(tx: Transaction, { name, epoch }: LeaseToken): Promise<void> {
+  const row = await tx.row(
+    'SELECT 1 AS held FROM leases WHERE name = $1 AND epoch = $2 FOR KEY SHARE',
+    [name, epoch],
+  );
+  if (row === undefined)
+    throw new FloeError('conflict', `lease "${name}" of epoch ${epoch} is another's now`, {
+      details: { lease: name },
+    });
+}
