@@ -11,6 +11,7 @@ import type { QuotasMetadata } from './quotas.ts';
 import type { RegistryMetadata } from './registry.ts';
 import type { ResourceConfigsMetadata } from './resource-configs.ts';
 import type { SecurityMetadata } from './security.ts';
+import type { TableLanesMetadata } from './table-lanes.ts';
 import type { TablesMetadata } from './tables.ts';
 import type { TopicsMetadata } from './topics.ts';
 import type { TransactionsMetadata } from './transactions.ts';
@@ -26,6 +27,7 @@ export interface Metadata {
   readonly security: SecurityMetadata;
   readonly registry: RegistryMetadata;
   readonly tables: TablesMetadata;
+  readonly tableLanes: TableLanesMetadata;
   readonly catalog: CatalogMetadata;
   readonly quotas: QuotasMetadata;
   readonly resourceConfigs: ResourceConfigsMetadata;

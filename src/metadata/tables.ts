@@ -233,14 +233,19 @@ export interface TablesMetadata {
     outcome: { readonly commitId: string; readonly landed: boolean },
   ): Promise<void>;
   counters(topicId: string): Promise<TableCounters>;
-  /** One that is there keeps its age, unless that was 0, and takes the newer parent, if any. */
-  addIntents(intents: readonly Intent[]): Promise<void>;
+  /**
+   * One that is there keeps its age, unless that was 0, and takes the newer parent, if any. `instead`: an intent that
+   * goes in the same transaction.
+   * @throws FloeError `conflict`, and none is kept: one of them is being swept, or `instead` is or was.
+   */
+  addIntents(intents: readonly Intent[], instead?: string): Promise<void>;
   /** Oldest first, created before `beforeMs`. */
   intents(beforeMs: number, limit: number): Promise<readonly Intent[]>;
   /**
-   * Takes intents for sweeping: a stage that names one of them is refused from now on, so whoever is second loses.
-   * @returns those that were still there.
+   * Takes intents for sweeping: a stage or a request that names one of them is refused from now on, so whoever is second
+   * loses. One that was named by a further request since (another parent) is left alone.
+   * @returns prefixes of those that were still there.
    */
-  claimIntents(prefixes: readonly string[]): Promise<readonly string[]>;
+  claimIntents(intents: readonly Pick<Intent, 'prefix' | 'parent'>[]): Promise<readonly string[]>;
   dropIntents(prefixes: readonly string[]): Promise<void>;
 }

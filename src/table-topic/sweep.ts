@@ -48,7 +48,7 @@ async function sweepOne(deps: SweepDeps, intent: Intent): Promise<number> {
   try {
     const fate = intent.parent === null ? 'unused' : await fateOf(deps, intent);
     if (fate === 'open') return 0;
-    if ((await tables.claimIntents([intent.prefix])).length === 0) return 0;
+    if ((await tables.claimIntents([intent])).length === 0) return 0;
     const files: string[] = [];
     if (fate === 'unused') {
       for await (const { uri } of warehouse.list(intent.prefix)) files.push(uri);

@@ -15,6 +15,7 @@ import { RecentCommits } from './recent-commits.ts';
 import { registryMigrations, SqliteRegistry } from './registry.ts';
 import { resourceConfigsMigrations, SqliteResourceConfigs } from './resource-configs.ts';
 import { SqliteSecurity, securityMigrations } from './security.ts';
+import { SqliteTableLanes, tableLanesMigrations } from './table-lanes.ts';
 import { SqliteTables, tablesMigrations } from './tables.ts';
 import { SqliteTopics, topicsMigrations } from './topics.ts';
 import { transactionRangesMigrations } from './transaction-ranges.ts';
@@ -62,6 +63,7 @@ export function openDatabase(path: string): Database {
     ...resourceConfigsMigrations,
     ...transactionsMigrations,
     ...transactionRangesMigrations,
+    ...tableLanesMigrations,
   ]);
 }
 
@@ -90,6 +92,7 @@ export function metadataOn(
     security: new SqliteSecurity(database),
     registry: new SqliteRegistry(database),
     tables,
+    tableLanes: new SqliteTableLanes(database, tables),
     catalog: new SqliteCatalog(database),
     quotas: new SqliteQuotas(database),
     resourceConfigs: new SqliteResourceConfigs(database),

@@ -183,8 +183,33 @@ test('M2: intents are there before the files and end with the stage', async () =
 test('M2: a stage whose files are being swept is refused', async () => {
   const filePrefixes = ['data/stage-0-10'];
   await tables.addIntents([{ prefix: filePrefixes[0]!, topicId, createdMs: 1, ...ofTable }]);
-  expect(await tables.claimIntents([...filePrefixes, 'data/other'])).toEqual(filePrefixes);
+  const claims = [...filePrefixes, 'data/other'].map((prefix) => ({ prefix, parent: null }));
+  expect(await tables.claimIntents(claims)).toEqual(filePrefixes);
   expect(await tables.stage(stage({ filePrefixes }))).toMatchObject({ kind: 'refused' });
+});
+
+test('M2: what is being swept takes no further name, and what was named since is not swept', async () => {
+  const intent = { prefix: 'data/a', topicId, createdMs: 1, ...ofTable };
+  await tables.addIntents([intent]);
+  // Seen without parent, named by a request meanwhile: whoever saw the older word does nothing.
+  await tables.addIntents([{ ...intent, parent: '7' }]);
+  expect(await tables.claimIntents([intent])).toEqual([]);
+  expect(await tables.claimIntents([{ ...intent, parent: '7' }])).toEqual(['data/a']);
+  const other = { ...intent, prefix: 'data/b' };
+  await expect(tables.addIntents([other, intent])).rejects.toMatchObject({ code: 'conflict' });
+  expect(await tables.intents(100, 10)).toMatchObject([{ prefix: 'data/a' }]);
+});
+
+test('M2: an intent is exchanged for others only while nobody sweeps it', async () => {
+  const intent = { prefix: 'data/a', topicId, createdMs: 1, ...ofTable };
+  const named = { ...intent, prefix: 'data/a-0.parquet', parent: '7' };
+  await tables.addIntents([intent]);
+  await tables.addIntents([named], 'data/a');
+  expect(await tables.intents(100, 10)).toMatchObject([{ prefix: 'data/a-0.parquet' }]);
+  await expect(tables.addIntents([named], 'data/a')).rejects.toMatchObject({ code: 'conflict' });
+  await tables.addIntents([intent]);
+  await tables.claimIntents([intent]);
+  await expect(tables.addIntents([named], 'data/a')).rejects.toMatchObject({ code: 'conflict' });
 });
 
 test('offsets lost to retention are counted', async () => {

@@ -156,7 +156,7 @@ export class SqliteTables implements TablesMetadata {
     >,
   ): Promise<TableRecord> {
     return this.#db.transaction(() => {
-      const next = { ...this.#fenced(topicId, epoch), ...changes };
+      const next = { ...this.fenced(topicId, epoch), ...changes };
       this.#db
         .prepare(
           `UPDATE table_topics SET namespace = ?, table_name = ?, table_uuid = ?, paused = ?,
@@ -291,7 +291,7 @@ export class SqliteTables implements TablesMetadata {
     { sequences, parent }: { readonly sequences: readonly number[]; readonly parent: string },
   ): Promise<void> {
     this.#db.transaction(() => {
-      this.#fenced(topicId, epoch);
+      this.fenced(topicId, epoch);
       const mark = this.#db.prepare(
         'UPDATE table_stages SET attempted = 1, parent = ? WHERE sequence = ?',
       );
@@ -302,7 +302,7 @@ export class SqliteTables implements TablesMetadata {
   // Lazily: the table itself says what it holds (T4).
   async markCommitted(request: CommittedRequest): Promise<void> {
     this.#db.lazyTransaction(() => {
-      this.#fenced(request.topicId, request.epoch);
+      this.fenced(request.topicId, request.epoch);
       const remove = this.#db.prepare('DELETE FROM table_stages WHERE sequence = ?');
       for (const sequence of request.sequences) remove.run(sequence);
       // A table that is ahead of what was staged here (a lost metadata store, say) is right.
@@ -338,7 +338,7 @@ export class SqliteTables implements TablesMetadata {
     },
   ): Promise<TableRecord> {
     return this.#db.transaction(() => {
-      this.#abandonStages(this.#fenced(topicId, epoch), request.nowMs);
+      this.#abandonStages(this.fenced(topicId, epoch), request.nowMs);
       this.#dropUncommittedLetters(topicId, request.lettersCommitted ?? new Map());
       const put = this.#db.prepare(
         `INSERT INTO table_positions VALUES (?1, ?2, ?3, ?3) ON CONFLICT DO UPDATE
@@ -389,7 +389,7 @@ export class SqliteTables implements TablesMetadata {
 
   async beginReplay(topicId: string, epoch: number, replay: Replay): Promise<void> {
     this.#db.transaction(() => {
-      this.#fenced(topicId, epoch);
+      this.fenced(topicId, epoch);
       this.#db
         .prepare('INSERT OR REPLACE INTO table_replays VALUES (?, ?, ?, ?)')
         .run(replay.commitId, topicId, replay.parent, JSON.stringify(replay.letters));
@@ -413,7 +413,7 @@ export class SqliteTables implements TablesMetadata {
     { commitId, landed }: { readonly commitId: string; readonly landed: boolean },
   ): Promise<void> {
     this.#db.transaction(() => {
-      this.#fenced(topicId, epoch);
+      this.fenced(topicId, epoch);
       const row = this.#db
         .prepare('SELECT letters FROM table_replays WHERE commit_id = ?')
         .get(commitId);
@@ -515,8 +515,12 @@ export class SqliteTables implements TablesMetadata {
     };
   }
 
-  async addIntents(intents: readonly Intent[]): Promise<void> {
+  async addIntents(intents: readonly Intent[], instead?: string): Promise<void> {
     this.#db.transaction(() => {
+      if (instead !== undefined) {
+        if (!this.#hasIntents([instead])) throw swept(instead);
+        this.#dropIntents([instead]);
+      }
       for (const intent of intents) this.#addIntent(intent);
     });
   }
@@ -535,10 +539,16 @@ export class SqliteTables implements TablesMetadata {
     }));
   }
 
-  async claimIntents(prefixes: readonly string[]): Promise<readonly string[]> {
+  async claimIntents(
+    intents: readonly Pick<Intent, 'prefix' | 'parent'>[],
+  ): Promise<readonly string[]> {
     return this.#db.transaction(() => {
-      const claim = this.#db.prepare('UPDATE table_intents SET sweeping = 1 WHERE prefix = ?');
-      return prefixes.filter((prefix) => claim.run(prefix).changes > 0);
+      const claim = this.#db.prepare(
+        'UPDATE table_intents SET sweeping = 1 WHERE prefix = ? AND parent IS ?',
+      );
+      return intents
+        .filter(({ prefix, parent }) => claim.run(prefix, parent).changes > 0)
+        .map(({ prefix }) => prefix);
     });
   }
 
@@ -559,13 +569,14 @@ export class SqliteTables implements TablesMetadata {
   }
 
   #addIntent(intent: Intent): void {
-    this.#db
+    const { changes } = this.#db
       .prepare(
         `INSERT INTO table_intents
          (prefix, topic_id, created_ms, namespace, table_name, parent) VALUES (?, ?, ?, ?, ?, ?)
          ON CONFLICT DO UPDATE SET
            created_ms = CASE created_ms WHEN 0 THEN excluded.created_ms ELSE created_ms END,
-           parent = coalesce(excluded.parent, parent)`,
+           parent = coalesce(excluded.parent, parent)
+         WHERE sweeping = 0`,
       )
       .run(
         intent.prefix,
@@ -575,6 +586,7 @@ export class SqliteTables implements TablesMetadata {
         intent.table,
         intent.parent,
       );
+    if (changes === 0) throw swept(intent.prefix);
   }
 
   /** Drops a topic's stages; their files are swept by intent. */
@@ -627,7 +639,7 @@ export class SqliteTables implements TablesMetadata {
   }
 
   /** T6: whoever holds an older epoch has been replaced. */
-  #fenced(topicId: string, epoch: number): TableRecord {
+  fenced(topicId: string, epoch: number): TableRecord {
     const record = this.#require(topicId);
     if (record.epoch !== epoch) {
       throw new FloeError(
@@ -641,6 +653,10 @@ export class SqliteTables implements TablesMetadata {
 
 function missing(topicId: string): FloeError {
   return new FloeError('not-found', `topic ${topicId} has no table`);
+}
+
+function swept(prefix: string): FloeError {
+  return new FloeError('conflict', `M2: files ${prefix}* are being deleted as abandoned ones`);
 }
 
 function rangesKey(ranges: readonly StagedRange[]): string {

@@ -106,10 +106,10 @@ export interface SendRequest {
   /** Data files that it adds. */
   readonly files: readonly string[];
   /**
-   * The intent under which the files were written: it says that no request names them, so it has to be gone before
-   * one does.
+   * The intent under which the files were written, of the first request that names them: it says that none does, so it
+   * is exchanged for their names in one transaction. A sweep that was first keeps the request from being sent.
    */
-  readonly instead: string;
+  readonly instead?: string;
 }
 
 /** Writes the attempt's files and sends it. @throws what kept it from being sent. */
@@ -120,8 +120,7 @@ export async function sendPrepared(
 ): Promise<Answer> {
   const { prepared, sent, metadata, files, instead } = request;
   const names = [...sent.objects, ...files];
-  await deps.tables.addIntents(intentsOf(deps, table, names, metadata));
-  await deps.tables.dropIntents([instead]);
+  await deps.tables.addIntents(intentsOf(deps, table, names, metadata), instead);
   for (const { path, bytes } of prepared.objects) await deps.warehouse.write(path, bytes);
   try {
     const { requirements, updates } = prepared;

@@ -63,6 +63,8 @@ export class RewriteLife {
   #open: Sent[] = [];
   #derived: Extract<Derived, { kind: 'ready' }> | undefined;
   #reason = '';
+  /** Its files have names of their own among the intents, in place of their common prefix. */
+  #named = false;
 
   constructor(deps: RewriteDeps, table: MaintainedTable, request: RewriteRequest) {
     this.#deps = deps;
@@ -201,9 +203,10 @@ export class RewriteLife {
       // From here on its files have names of their own, known to belong to a request.
       const request = {
         ...{ prepared, sent, metadata, files: this.#files },
-        instead: this.#prefix,
+        ...(this.#named ? {} : { instead: this.#prefix }),
       };
       this.#step('send');
+      this.#named = true;
       const answer = await sendPrepared(this.#deps, this.#table, request);
       const later = answer.kind === 'refused' && this.#open.length > 0;
       this.#step(later ? 'refusedLater' : answer.kind);

@@ -116,7 +116,7 @@ export async function expireRows(
   const sent = { commitId, parent: prepared.snapshot['parent-snapshot-id'], objects };
   for (const name of objects) deps.jobsUnderWay.add(name);
   try {
-    const request = { prepared, sent, metadata, files: [], instead: '' };
+    const request = { prepared, sent, metadata, files: [] };
     const answer = await sendPrepared(deps, table, request);
     if (answer.kind === 'refused') {
       await discard(deps, objects);

@@ -265,8 +265,10 @@ export class TableUpkeep {
     for (const name of objects) jobsUnderWay.add(name);
     try {
       const answer = await sendPrepared(this.#deps, table, {
-        ...{ prepared, sent, metadata, files: [] },
-        instead: '',
+        prepared,
+        sent,
+        metadata,
+        files: [],
       });
       if (answer.kind === 'accepted') {
         await tables.dropIntents(objects);
