@@ -2,6 +2,7 @@
 // to any more, what a crashed writer left behind. The key is unique, and commits use the same index: whoever claims
 // a key second loses, so nothing is deleted that a commit refers to (L10).
 // Not for: commits and look-ups by offset (metadata/log.ts), the bytes (storage/log).
+import type { LeaseToken } from './leases.ts';
 import type { FlushRow, NewObjectEntry, ObjectEntry } from './log.ts';
 
 /**
@@ -62,6 +63,8 @@ export interface ReplaceEntries {
   readonly openCommit?: number;
   /** Partitions whose compaction by key the swap completes. */
   readonly cleanings?: readonly Cleaning[];
+  /** The right to maintain the log, asserted in the transaction: a zombie's swap fails. Undefined: one node alone. */
+  readonly lease?: LeaseToken;
   readonly nowMs: number;
 }
 
@@ -73,6 +76,8 @@ export interface FreedBytes {
 export interface ObjectsMetadata {
   /** Objects of a state by ascending id, after `afterId`. */
   list(state: ObjectState, afterId: number, limit: number): Promise<readonly LogObject[]>;
+  /** Those of these objects that are not open: sealed, compacted or gone since, whoever did it. */
+  notOpen(objectIds: readonly number[]): Promise<readonly number[]>;
   /** Sealed objects by ascending id, after `afterId`, with what is left of them. */
   uses(afterId: number, limit: number): Promise<readonly ObjectUse[]>;
   /** All entries that lie in these objects, by (partition, offset). */
@@ -87,7 +92,7 @@ export interface ObjectsMetadata {
   ): Promise<ObjectEntry | undefined>;
   /**
    * Swaps. Entries of partitions that ended, or below their log start, are left out. Repeating it is harmless.
-   * @returns the new object's id. @throws FloeError `conflict` when a source changed: nothing happened.
+   * @returns the new object's id. @throws FloeError `conflict` when a source changed or the lease is another's: nothing happened.
    */
   replace(request: ReplaceEntries): Promise<number>;
   /** All partitions that were ever compacted by key. */

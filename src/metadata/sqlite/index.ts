@@ -1,13 +1,14 @@
 // Builds the embedded metadata store: one SQLite database, every domain on it.
+import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Metadata } from '../metadata.ts';
-import { noVersions } from '../versions.ts';
 import { catalogMigrations, SqliteCatalog } from './catalog.ts';
-import { clusterMigrations, SqliteCluster } from './cluster.ts';
+import { clusterMigrations, clusterSecretMigrations, SqliteCluster } from './cluster.ts';
 import { Database } from './database.ts';
 import { groupsMigrations, SqliteGroups } from './groups.ts';
-import type { LeaseEpochs } from './lease-epochs.ts';
+import { leasesMigrations, SqliteLeases } from './leases.ts';
 import { SqliteLog } from './log.ts';
 import { logMigrations } from './log-rows.ts';
+import { nodesMigrations, SqliteNodes } from './nodes.ts';
 import { objectsMigrations, SqliteObjects } from './objects.ts';
 import { ProducerAges, producersMigrations, SqliteProducers } from './producers.ts';
 import { quotasMigrations, SqliteQuotas } from './quotas.ts';
@@ -20,6 +21,7 @@ import { SqliteTables, tablesMigrations } from './tables.ts';
 import { SqliteTopics, topicsMigrations } from './topics.ts';
 import { transactionRangesMigrations } from './transaction-ranges.ts';
 import { SqliteTransactions, TransactionStates, transactionsMigrations } from './transactions.ts';
+import { SqliteVersions, versionsMigrations } from './versions.ts';
 
 export interface SqliteMetadata extends Metadata {
   readonly database: Database;
@@ -33,6 +35,8 @@ export interface SqliteMetadataOptions {
   readonly producerExpirationMs?: number;
   /** So many of the newest commits are kept in memory for `log.follow`; 0: none, it is not served. */
   readonly followedCommits?: number;
+  /** By which leases and nodes live; the machine's unless given. */
+  readonly clock?: Clock;
 }
 
 /** Kafka's default of `producer.id.expiration.ms`. */
@@ -64,6 +68,10 @@ export function openDatabase(path: string): Database {
     ...transactionsMigrations,
     ...transactionRangesMigrations,
     ...tableLanesMigrations,
+    ...versionsMigrations,
+    ...leasesMigrations,
+    ...nodesMigrations,
+    ...clusterSecretMigrations,
   ]);
 }
 
@@ -73,34 +81,38 @@ export function metadataOn(
   options: SqliteMetadataOptions = {},
 ): SqliteMetadata {
   const { producerExpirationMs = PRODUCER_EXPIRATION_MS, followedCommits = 0 } = options;
-  const tables = new SqliteTables(database);
+  const { clock = systemClock } = options;
+  const versions = new SqliteVersions(database);
+  const tables = new SqliteTables(database, versions);
   const ages = new ProducerAges(database, producerExpirationMs);
   const states = new TransactionStates(database);
-  // Nobody takes any here yet.
-  const leases: LeaseEpochs = { epochOf: () => undefined };
+  const leases = new SqliteLeases(database, clock);
   const log = new SqliteLog(database, {
     ages,
     transactions: states,
     stages: tables,
-    versions: () => noVersions,
+    versions,
     recent: followedCommits > 0 ? new RecentCommits(followedCommits) : undefined,
   });
   return {
     database,
-    topics: new SqliteTopics(database, [log, states, tables.hooks()]),
+    topics: new SqliteTopics(database, [log, states, tables.hooks()], versions),
     groups: new SqliteGroups(database, states, leases),
-    security: new SqliteSecurity(database),
+    security: new SqliteSecurity(database, versions),
     registry: new SqliteRegistry(database),
     tables,
     tableLanes: new SqliteTableLanes(database, tables),
     catalog: new SqliteCatalog(database),
-    quotas: new SqliteQuotas(database),
-    resourceConfigs: new SqliteResourceConfigs(database),
+    quotas: new SqliteQuotas(database, versions),
+    resourceConfigs: new SqliteResourceConfigs(database, versions),
     log,
-    objects: new SqliteObjects(database, log),
-    cluster: new SqliteCluster(database),
+    objects: new SqliteObjects(database, log, leases),
+    cluster: new SqliteCluster(database, clock),
     producers: new SqliteProducers(ages, log),
     transactions: new SqliteTransactions(database, { states, log, ages, leases }),
+    versions,
+    leases,
+    nodes: new SqliteNodes(database, clock, versions),
     close: () => database.close(),
   };
 }

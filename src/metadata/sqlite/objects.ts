@@ -14,6 +14,7 @@ import type {
 } from '../objects.ts';
 import { openIndex } from '../packed-index.ts';
 import type { Database, Migration } from './database.ts';
+import { assertLeases, type LeaseEpochs } from './lease-epochs.ts';
 import type { SqliteLog } from './log.ts';
 import { FLUSH_COLUMNS, toFlushRow, toObjectEntry } from './log-rows.ts';
 
@@ -38,10 +39,12 @@ const OBJECT_COLUMNS = 'object_id, key, kind, generation, state, bytes, created_
 export class SqliteObjects implements ObjectsMetadata {
   readonly #db: Database;
   readonly #log: SqliteLog;
+  readonly #leases: LeaseEpochs;
 
-  constructor(db: Database, log: SqliteLog) {
+  constructor(db: Database, log: SqliteLog, leases: LeaseEpochs) {
     this.#db = db;
     this.#log = log;
+    this.#leases = leases;
   }
 
   async list(state: ObjectState, afterId: number, limit: number): Promise<readonly LogObject[]> {
@@ -50,6 +53,14 @@ export class SqliteObjects implements ObjectsMetadata {
         ORDER BY object_id LIMIT ?`)
       .all(state, afterId, limit)
       .map(toLogObject);
+  }
+
+  async notOpen(objectIds: readonly number[]): Promise<readonly number[]> {
+    return this.#db
+      .prepare(`SELECT value FROM json_each(?) WHERE NOT EXISTS
+        (SELECT 1 FROM log_objects WHERE object_id = value AND state = 'open')`)
+      .all(JSON.stringify(objectIds))
+      .map((row) => Number(row['value']));
   }
 
   async uses(afterId: number, limit: number): Promise<readonly ObjectUse[]> {
@@ -97,6 +108,7 @@ export class SqliteObjects implements ObjectsMetadata {
 
   async replace(request: ReplaceEntries): Promise<number> {
     return this.#db.transaction(() => {
+      assertLeases(this.#leases, request.lease === undefined ? [] : [request.lease]);
       const known = this.#db
         .prepare('SELECT object_id, state FROM log_objects WHERE key = ?')
         .get(request.object.key);

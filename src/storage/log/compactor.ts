@@ -7,6 +7,7 @@ import { isFloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import type { IdSource } from '../../base/prng.ts';
+import type { LeaseToken } from '../../metadata/leases.ts';
 import type { FlushRow, LogMetadata, ObjectEntry } from '../../metadata/log.ts';
 import type { ObjectsMetadata, ObjectUse } from '../../metadata/objects.ts';
 import {
@@ -40,6 +41,8 @@ export interface CompactorOptions {
   readonly ids: IdSource;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** The right to maintain the log, which every swap asserts. Undefined: nobody else could. */
+  readonly lease?: LeaseToken;
   /** Told which objects lost rows, after the swap. */
   readonly onReplaced: (objectIds: readonly number[]) => void;
 }
@@ -263,6 +266,7 @@ export class Compactor {
     await store.put(key, body, { ifNoneMatch: true });
     const { rows: replaced, openObjects, openCommit } = work;
     const { entries } = layout;
+    const { lease } = this.#options;
     try {
       const nowMs = clock.now();
       await metadata.objects.replace({
@@ -271,6 +275,7 @@ export class Compactor {
         replaced,
         openObjects,
         ...(openCommit === undefined ? {} : { openCommit }),
+        ...(lease === undefined ? {} : { lease }),
         nowMs,
       });
     } catch (caught) {

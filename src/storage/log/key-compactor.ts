@@ -10,6 +10,7 @@ import { type FloeError, isFloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import type { IdSource, Prng } from '../../base/prng.ts';
+import type { LeaseToken } from '../../metadata/leases.ts';
 import type { LogMetadata, ObjectEntry, PartitionLog } from '../../metadata/log.ts';
 import type { Cleaning, ObjectsMetadata } from '../../metadata/objects.ts';
 import { EntryKind, entriesOf, isMarker } from '../../metadata/packed-index.ts';
@@ -68,6 +69,8 @@ export interface KeyCompactorOptions {
   readonly prng: Prng;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** As of CompactorOptions. */
+  readonly lease?: LeaseToken;
   /** Told which objects lost rows, after the swap. */
   readonly onReplaced: (objectIds: readonly number[]) => void;
   /** Told of partitions and the offset below which copies in memory are out of date, after the swap. */
@@ -487,7 +490,7 @@ export class KeyCompactor {
 
   async #replace(object: PlacedObject, cleanings: readonly Cleaning[]): Promise<number> {
     const { clusterId, store, clock, ids, metadata, metrics, logger } = this.#options;
-    const { onReplaced, onCompacted } = this.#options;
+    const { onReplaced, onCompacted, lease } = this.#options;
     const { body, entries } = object.finish();
     const bytes = body.reduce((sum, part) => sum + part.length, 0);
     const key = streamKey(clusterId, { timeMs: clock.now(), id: ids.uuid() });
@@ -500,6 +503,7 @@ export class KeyCompactor {
       replaced,
       openObjects: [],
       cleanings,
+      ...(lease === undefined ? {} : { lease }),
       nowMs,
     });
     const before = replaced.reduce((sum, row) => sum + row.bytes, 0);

@@ -8,6 +8,7 @@ import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import type { IdSource, Prng } from '../../base/prng.ts';
 import type { Values } from '../../base/settings.ts';
+import type { LeaseToken } from '../../metadata/leases.ts';
 import type { PartitionLog } from '../../metadata/log.ts';
 import type { Metadata } from '../../metadata/metadata.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
@@ -55,6 +56,8 @@ export interface MaintenanceOptions {
   readonly roll: () => Promise<void>;
   /** False when the local disk is about to be full: then nothing is written that can wait. */
   readonly hasRoom: () => boolean;
+  /** `maintenance/log`, asserted by every swap. Undefined: nobody else could maintain this log. */
+  readonly lease?: LeaseToken;
 }
 
 interface Job {
@@ -249,6 +252,7 @@ export type MaintainOptions = Pick<
   | 'policy'
   | 'pin'
   | 'compacted'
+  | 'lease'
 > & {
   /** `batch.decompressed.max.bytes`. */
   readonly maxDecompressedBytes: number;
