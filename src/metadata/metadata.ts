@@ -1,10 +1,12 @@
-// The transactional store behind narrow interfaces, one per domain. `sqlite/` implements it (embedded);
-// `postgres/` will, under the same file names and the same contract suite (contract.ts).
+// The transactional store behind narrow interfaces, one per domain. `sqlite/` implements it (embedded), `postgres/`
+// does (a cluster), under the same file names and the same contract suite (contract.ts).
 // All methods are asynchronous, take and return plain data, and are set-based where sets occur.
 import type { CatalogMetadata } from './catalog.ts';
 import type { ClusterMetadata } from './cluster.ts';
 import type { GroupsMetadata } from './groups.ts';
+import type { LeasesMetadata } from './leases.ts';
 import type { LogMetadata } from './log.ts';
+import type { NodesMetadata } from './nodes.ts';
 import type { ObjectsMetadata } from './objects.ts';
 import type { ProducersMetadata } from './producers.ts';
 import type { QuotasMetadata } from './quotas.ts';
@@ -15,6 +17,7 @@ import type { TableLanesMetadata } from './table-lanes.ts';
 import type { TablesMetadata } from './tables.ts';
 import type { TopicsMetadata } from './topics.ts';
 import type { TransactionsMetadata } from './transactions.ts';
+import type { VersionsMetadata } from './versions.ts';
 
 export interface Metadata {
   readonly cluster: ClusterMetadata;
@@ -31,4 +34,7 @@ export interface Metadata {
   readonly catalog: CatalogMetadata;
   readonly quotas: QuotasMetadata;
   readonly resourceConfigs: ResourceConfigsMetadata;
+  readonly versions: VersionsMetadata;
+  readonly leases: LeasesMetadata;
+  readonly nodes: NodesMetadata;
 }

@@ -1,5 +1,6 @@
 // Nodes of a cluster: who is alive, where clients and other nodes reach it, what it does. A node lives while its
 // heartbeats arrive, by the store's clock. Not for: what a node may do alone (leases.ts).
+import { FloeError } from '../base/error.ts';
 
 /** Where a listener of a node is reached. */
 export interface NodeEndpoint {
@@ -66,4 +67,24 @@ export interface NodesMetadata {
   list(): Promise<readonly NodeRecord[]>;
   /** Forgets nodes silent for longer. */
   forget(silentMs: number): Promise<void>;
+}
+
+/** @returns the error of a registration under an id that is in use. */
+export function nodeIdTaken(nodeId: number): FloeError {
+  return new FloeError(
+    'conflict',
+    `a living node has the id ${nodeId}: give each its own --node-id, or none to be given one`,
+    { details: { nodeId } },
+  );
+}
+
+/** @returns the error of a heartbeat that nobody counts any more. */
+export function nodeLifeOver(nodeId: number): FloeError {
+  return new FloeError(
+    'conflict',
+    `this life of node ${nodeId} is over: it is forgotten or replaced`,
+    {
+      details: { nodeId },
+    },
+  );
 }

@@ -108,7 +108,7 @@ test('a deadlock is tried again until both are through', async () => {
       await tx.run('UPDATE things SET bytes = bytes || bytes WHERE id = $1', [second]);
     });
   await Promise.all([crossing(1, 2), crossing(2, 1)]);
-  expect(attempts).toBe(3);
+  expect(attempts).toBeGreaterThanOrEqual(3);
   const sizes = await db.on('read').rows('SELECT length(bytes) AS size FROM things');
   expect(sizes).toEqual([{ size: 4 }, { size: 4 }]);
 });

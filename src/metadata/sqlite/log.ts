@@ -44,7 +44,6 @@ import {
   sequencesToBytes,
 } from '../sequences.ts';
 import type { EndedTransaction, PartitionProducer } from '../transactions.ts';
-import type { Versions } from '../versions.ts';
 import type { Database } from './database.ts';
 import {
   type Change,
@@ -60,6 +59,7 @@ import type { RecentCommits } from './recent-commits.ts';
 import { admitRiders, recallRiders, type StageEntrance } from './stage-riders.ts';
 import type { PartitionHooks } from './topics.ts';
 import { TransactionRanges } from './transaction-ranges.ts';
+import type { SqliteVersions } from './versions.ts';
 
 /** A local file as the store knows it. */
 export interface KnownFile {
@@ -95,7 +95,7 @@ export interface SqliteLogStores {
   readonly ages: ProducerAges;
   readonly transactions: TransactionStore;
   readonly stages: StageEntrance;
-  readonly versions: () => Versions;
+  readonly versions: SqliteVersions;
   /** Given: commits are kept for those who follow. */
   readonly recent: RecentCommits | undefined;
 }
@@ -115,7 +115,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   /** Set by the sequencer. */
   markerHost: MarkerHost | undefined;
   readonly #stages: StageEntrance;
-  readonly #versions: () => Versions;
+  readonly #versions: SqliteVersions;
   readonly #recent: RecentCommits | undefined;
 
   constructor(db: Database, stores: SqliteLogStores) {
@@ -373,7 +373,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
 
   async snapshot(): Promise<LogSnapshot> {
     // Nothing here waits for anything, so that it is all of one moment.
-    const [lastCommit, versions] = [this.#lastCommit, this.#versions()];
+    const [lastCommit, versions] = [this.#lastCommit, this.#versions.now()];
     const partitions = [...this.#partitions].map(([id, partition]) =>
       toPartitionLog(id, partition),
     );
@@ -385,7 +385,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       throw new FloeError('unsupported', 'this store keeps no commits for others to follow');
     const lastCommit = this.#lastCommit;
     const rows = this.#recent.after(afterCommit, { lastCommit, limit });
-    return { rows, versions: this.#versions(), lastCommit };
+    return { rows, versions: this.#versions.now(), lastCommit };
   }
 
   async transactions(): Promise<readonly PartitionTransactions[]> {
@@ -533,7 +533,10 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
         'UPDATE log_partitions SET log_start = ?, size_bytes = size_bytes - ? WHERE partition_id = ?',
       )
       .run(logStart, freedBytes, partitionId);
-    if (logStart > partition.logStart) this.#ranges.dropBelow(partitionId, logStart);
+    if (logStart > partition.logStart) {
+      this.#ranges.dropBelow(partitionId, logStart);
+      this.#versions.raise('log-starts');
+    }
     this.#db.afterCommit(() => {
       partition.logStart = logStart;
       partition.sizeBytes -= freedBytes;

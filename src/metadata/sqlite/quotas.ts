@@ -7,6 +7,7 @@ import {
   quotaEntityOf,
 } from '../quotas.ts';
 import type { Database, Migration } from './database.ts';
+import { uncounted, type VersionCounter } from './versions.ts';
 
 export const quotasMigrations: readonly Migration[] = [
   {
@@ -25,9 +26,11 @@ interface Row {
 
 export class SqliteQuotas implements QuotasMetadata {
   readonly #db: Database;
+  readonly #versions: VersionCounter;
 
-  constructor(db: Database) {
+  constructor(db: Database, versions: VersionCounter = uncounted) {
     this.#db = db;
+    this.#versions = versions;
   }
 
   async list(): Promise<readonly ClientQuota[]> {
@@ -45,6 +48,7 @@ export class SqliteQuotas implements QuotasMetadata {
 
   async alter(changes: readonly ClientQuotaChange[]): Promise<readonly ClientQuota[]> {
     this.#db.transaction(() => {
+      this.#versions.raise('quotas');
       for (const { entity, values } of changes) {
         const key = quotaEntityKey(entity);
         for (const [name, value] of Object.entries(values)) this.#set(key, name, value);

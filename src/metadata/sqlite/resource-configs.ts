@@ -1,6 +1,7 @@
 // Configs of groups and client metrics on SQLite. See metadata/resource-configs.ts for the contract.
 import type { ResourceConfig, ResourceConfigsMetadata, ResourceKind } from '../resource-configs.ts';
 import type { Database, Migration } from './database.ts';
+import { uncounted, type VersionCounter } from './versions.ts';
 
 export const resourceConfigsMigrations: readonly Migration[] = [
   {
@@ -20,9 +21,11 @@ interface Row {
 
 export class SqliteResourceConfigs implements ResourceConfigsMetadata {
   readonly #db: Database;
+  readonly #versions: VersionCounter;
 
-  constructor(db: Database) {
+  constructor(db: Database, versions: VersionCounter = uncounted) {
     this.#db = db;
+    this.#versions = versions;
   }
 
   async list(): Promise<readonly ResourceConfig[]> {
@@ -51,6 +54,7 @@ export class SqliteResourceConfigs implements ResourceConfigsMetadata {
       'INSERT INTO resource_configs VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
     );
     this.#db.transaction(() => {
+      this.#versions.raise('resource-configs');
       for (const [name, value] of Object.entries(changes)) {
         if (value === null) remove.run(kind, resource, name);
         else upsert.run(kind, resource, name, value);

@@ -7,6 +7,7 @@ import type {
   SecurityMetadata,
 } from '../security.ts';
 import type { Database, Migration } from './database.ts';
+import { uncounted, type VersionCounter } from './versions.ts';
 
 export const securityMigrations: readonly Migration[] = [
   {
@@ -46,9 +47,11 @@ interface AclRecord {
 
 export class SqliteSecurity implements SecurityMetadata {
   readonly #db: Database;
+  readonly #versions: VersionCounter;
 
-  constructor(db: Database) {
+  constructor(db: Database, versions: VersionCounter = uncounted) {
     this.#db = db;
+    this.#versions = versions;
   }
 
   async load() {
@@ -72,6 +75,7 @@ export class SqliteSecurity implements SecurityMetadata {
       'DELETE FROM scram_credentials WHERE user = ? AND mechanism = ?',
     );
     this.#db.transaction(() => {
+      this.#versions.raise('security');
       for (const { user, mechanism } of removed) remove.run(user, mechanism);
       for (const { user, mechanism, iterations, salt, storedKey, serverKey } of set) {
         insert.run(user, mechanism, iterations, salt, storedKey, serverKey);
@@ -85,6 +89,7 @@ export class SqliteSecurity implements SecurityMetadata {
       DELETE FROM acls WHERE resource_type = ? AND resource_name = ? AND pattern_type = ?
         AND principal = ? AND host = ? AND operation = ? AND permission = ?`);
     this.#db.transaction(() => {
+      this.#versions.raise('security');
       for (const acl of removed) remove.run(...fields(acl));
       for (const acl of added) insert.run(...fields(acl));
     });

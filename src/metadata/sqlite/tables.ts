@@ -19,6 +19,7 @@ import type {
 } from '../tables.ts';
 import type { Database, Migration } from './database.ts';
 import type { PartitionHooks } from './topics.ts';
+import { uncounted, type VersionCounter } from './versions.ts';
 
 export const tablesMigrations: readonly Migration[] = [
   {
@@ -120,9 +121,11 @@ interface PositionRow {
 
 export class SqliteTables implements TablesMetadata {
   readonly #db: Database;
+  readonly #versions: VersionCounter;
 
-  constructor(db: Database) {
+  constructor(db: Database, versions: VersionCounter = uncounted) {
     this.#db = db;
+    this.#versions = versions;
   }
 
   async list(): Promise<readonly TableRecord[]> {
@@ -144,6 +147,7 @@ export class SqliteTables implements TablesMetadata {
            ON CONFLICT DO UPDATE SET epoch = epoch + 1`,
         )
         .run(request.topicId, request.topicName, request.namespace.join('.'), request.table);
+      this.#versions.raise('tables');
       return this.#require(request.topicId);
     });
   }
@@ -171,6 +175,7 @@ export class SqliteTables implements TablesMetadata {
           next.reason,
           topicId,
         );
+      this.#versions.raise('tables');
       return next;
     });
   }
@@ -181,6 +186,7 @@ export class SqliteTables implements TablesMetadata {
       this.#db
         .prepare('UPDATE table_topics SET paused = ? WHERE topic_id = ?')
         .run(paused ? 1 : 0, topicId);
+      this.#versions.raise('tables');
     });
   }
 
@@ -348,6 +354,7 @@ export class SqliteTables implements TablesMetadata {
       this.#db
         .prepare('UPDATE table_topics SET generation = generation + 1 WHERE topic_id = ?')
         .run(topicId);
+      this.#versions.raise('tables');
       return this.#require(topicId);
     });
   }
@@ -612,6 +619,7 @@ export class SqliteTables implements TablesMetadata {
         // Age 0: the sweep may take the files at its next pass.
         this.#abandonStages(record, 0);
         this.#db.prepare('DELETE FROM table_topics WHERE topic_id = ?').run(topicId);
+        this.#versions.raise('tables');
       },
     };
   }

@@ -2,6 +2,7 @@
 import { FloeError } from '../../base/error.ts';
 import type { CreateTopic, Topic, TopicsMetadata } from '../topics.ts';
 import type { Database, Migration } from './database.ts';
+import { uncounted, type VersionCounter } from './versions.ts';
 
 export const topicsMigrations: readonly Migration[] = [
   {
@@ -37,9 +38,15 @@ interface TopicRow {
 export class SqliteTopics implements TopicsMetadata {
   readonly #db: Database;
   readonly #hooks: readonly PartitionHooks[];
+  readonly #versions: VersionCounter;
 
-  constructor(db: Database, hooks: readonly PartitionHooks[] = []) {
+  constructor(
+    db: Database,
+    hooks: readonly PartitionHooks[] = [],
+    versions: VersionCounter = uncounted,
+  ) {
     this.#db = db;
+    this.#versions = versions;
     this.#hooks = hooks;
   }
 
@@ -54,6 +61,7 @@ export class SqliteTopics implements TopicsMetadata {
         )
         .run(request.topicId, request.name, JSON.stringify(request.config), request.nowMs);
       this.#insertPartitions(request.topicId, 0, request.partitionCount, request.nowMs);
+      this.#versions.raise('topics');
       return this.#load(request.topicId);
     });
   }
@@ -69,6 +77,7 @@ export class SqliteTopics implements TopicsMetadata {
       }
       this.#insertPartitions(topicId, topic.partitions.length, partitionCount, topic.createdMs);
       this.#db.prepare('UPDATE topics SET version = version + 1 WHERE topic_id = ?').run(topicId);
+      this.#versions.raise('topics');
       return this.#load(topicId);
     });
   }
@@ -78,6 +87,7 @@ export class SqliteTopics implements TopicsMetadata {
       const topic = this.#load(topicId);
       for (const hook of this.#hooks) hook.deleted(topicId, topic.name, topic.partitions);
       this.#db.prepare('DELETE FROM topics WHERE topic_id = ?').run(topicId);
+      this.#versions.raise('topics');
     });
   }
 
@@ -107,6 +117,7 @@ export class SqliteTopics implements TopicsMetadata {
       this.#db
         .prepare('UPDATE topics SET config = ?, version = version + 1 WHERE topic_id = ?')
         .run(JSON.stringify(config), topicId);
+      this.#versions.raise('topics');
       return this.#load(topicId);
     });
   }
@@ -120,6 +131,7 @@ export class SqliteTopics implements TopicsMetadata {
 
   async alterBrokerConfig(scope: string, changes: Readonly<Record<string, string | null>>) {
     this.#db.transaction(() => {
+      this.#versions.raise('broker-configs');
       for (const [name, value] of Object.entries(changes)) {
         if (value === null) {
           this.#db
