@@ -52,6 +52,11 @@ export class Warehouse implements FileReader {
     return this.#store.get(this.keyOf(uri));
   }
 
+  /** Bytes `[start, end)` of a file. */
+  readRange(uri: string, start: number, end: number): Promise<Uint8Array> {
+    return this.#store.get(this.keyOf(uri), { start, length: end - start });
+  }
+
   /** Fails with `conflict` when the file exists: our files are written once. */
   async write(uri: string, body: Uint8Array | readonly Uint8Array[]): Promise<void> {
     await this.#store.put(this.keyOf(uri), body, { ifNoneMatch: true });

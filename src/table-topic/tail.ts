@@ -10,6 +10,7 @@ import type { DataFile, TableMetadata } from '../formats/iceberg/types.ts';
 import type { Log } from '../storage/log/log.ts';
 import type { JobConfig, JobRunner, JobSlice, JobTable } from './job.ts';
 import type { KeyIndexes } from './upsert/key-index.ts';
+import { decodeSidecar, partialFiles } from './upsert/sidecar.ts';
 import { slim } from './upsert/table-upserts.ts';
 import { readBack } from './watermark.ts';
 
@@ -75,14 +76,23 @@ export async function readTail(deps: TailDeps, request: TailRequest): Promise<Ta
     for (const [partition, end] of part.ends) ends.set(partition, end);
   }
   if (table.upsert === undefined || sidecars.length === 0) return { files, gone: new Map() };
-  const gone = await deps.keys.lookup({
+  const waiting = new Set(
+    sidecars.flatMap((bytes) => partialFiles(decodeSidecar(bytes, 'of a tail'))),
+  );
+  const found = await deps.keys.lookup({
     metadata: slim(metadata),
     upsert: table.upsert,
     commitId: back.kind === 'at' ? back.watermark.commitId : '',
     files: files.map(({ file }) => file),
     sidecars,
+    partial: new Map(
+      files.flatMap(({ file, bytes }) =>
+        waiting.has(file.filePath) ? [[file.filePath, bytes] as const] : [],
+      ),
+    ),
+    prefix: `tail-${deps.ids.uuid()}`,
   });
-  return gone === undefined ? 'behind' : { files, gone };
+  return found === undefined ? 'behind' : { files: [...files, ...found.files], gone: found.gone };
 }
 
 interface Wanted {

@@ -85,6 +85,7 @@ export class TableWorker implements JobRunner {
     if (needs !== undefined) return needs;
     if (pass.halted !== undefined) return pass.halted;
     const { columns } = rows;
+    rows.upserts?.changes.fill(job.slices);
     const { groups, cut } = partitionRows(
       columns,
       table.spec,

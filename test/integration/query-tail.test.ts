@@ -93,3 +93,31 @@ test.each(['2', '3'])('upserts, format version %s: the newest of each key', asyn
   await bench.tables.commit('t');
   expect(await rows('SELECT id, text FROM t')).toEqual(expected);
 });
+
+test('cells that Debezium didn’t send are those of before, in the tail too', async () => {
+  const topic = await bench.topic('t', {
+    ...LATE,
+    'table.topic.convert.key.type': 'json',
+    'table.topic.transform.value.type': 'flatten_debezium',
+    'table.topic.upsert.enable': 'true',
+    'table.topic.id.columns': '[id]',
+  });
+  const event = (id: number, text: string, n: number) => ({
+    key: JSON.stringify({ id }),
+    value: JSON.stringify({
+      before: null,
+      after: { id, text, n },
+      source: { table: 't' },
+      op: 'u',
+    }),
+  });
+  const unsent = '__debezium_unavailable_value';
+  bench.produce(topic, [event(1, 'a', 1), event(2, 'b', 1)]);
+  await bench.tables.commit('t');
+  bench.produce(topic, [event(1, unsent, 2), event(3, unsent, 2), event(2, 'bb', 2)]);
+  bench.produce(topic, [event(2, unsent, 3)]);
+  const wanted = ['1=a=2', '2=bb=3', '3==2'];
+  expect(await rows("SELECT id, coalesce(text, ''), n FROM t")).toEqual(wanted);
+  await bench.tables.commit('t');
+  expect(await rows("SELECT id, coalesce(text, ''), n FROM t")).toEqual(wanted);
+});

@@ -1,6 +1,5 @@
 // JSON events without a schema: the image's columns are inferred from its values like any plain JSON's, and so are those
 // of the source block, a struct of its own. Numbers stay numbers: what only a schema tells (that 19000 is a date) is unknown.
-import type { BytesColumn } from '../../formats/arrow/byte-columns.ts';
 import type { StructColumn } from '../../formats/arrow/nested-columns.ts';
 import type {
   Bindings,
@@ -16,7 +15,7 @@ import type { RowChange } from '../change.ts';
 import { isSourcePath } from '../evolve.ts';
 import { CDC_PATHS, cdcFields } from './envelope.ts';
 import type { Span } from './json-event.ts';
-import { holdsPlaceholder, noteUnavailable } from './unavailable.ts';
+import { holdsPlaceholder, noteUnavailable, type PlaceholderColumn } from './unavailable.ts';
 
 const SOURCE_PREFIX = `${CDC_PATHS.source}.`;
 
@@ -96,7 +95,7 @@ export class PlainDecoder {
   readonly #sourceIgnored: boolean;
   readonly #cursor = new JsonCursor();
   readonly #struct: StructColumn | undefined;
-  readonly #texts: readonly { readonly id: number; readonly column: BytesColumn }[];
+  readonly #watched: readonly { readonly id: number; readonly column: PlaceholderColumn }[];
 
   constructor({ columns, bindings, change, maxColumns, ignores = () => false }: PlainTarget) {
     const image = new Map(
@@ -116,7 +115,7 @@ export class PlainDecoder {
     this.#struct =
       structId === undefined ? undefined : (columns.byId(structId) as StructColumn | undefined);
     const own = new Set(image.values());
-    this.#texts = columns.schema.fields.flatMap(({ id }) => {
+    this.#watched = columns.schema.fields.flatMap(({ id }) => {
       const column = columns.byId(id);
       return own.has(id) && holdsPlaceholder(column) ? [{ id, column }] : [];
     });
@@ -128,7 +127,7 @@ export class PlainDecoder {
     if (image !== undefined) {
       const reason = this.#image.decode(bytes, image.start, image.end);
       if (reason !== undefined) return reason;
-      for (const { id, column } of this.#texts) {
+      for (const { id, column } of this.#watched) {
         if (column.length > rowCount) noteUnavailable(column, id, this.#change);
       }
     }

@@ -14,6 +14,7 @@ import { commitAt } from './commit-steps.ts';
 import { compareStamps, Entries, HASH_WORDS, NO_FILE } from './entries.ts';
 import type { UpsertTable } from './id-columns.ts';
 import { stampBelow } from './key-store.ts';
+import { PartialRows, WHOLE } from './partial-rows.ts';
 import { orderOf } from './resolve.ts';
 import { type RecordKey, recordKey } from './row-key.ts';
 import type { Sidecar, Stamp } from './sidecar.ts';
@@ -37,6 +38,9 @@ export class JobChanges {
   readonly key: RecordKey | undefined;
   /** `positions` holds the row in the job's columns; deletions have their hash already. */
   readonly #changes = new Entries();
+  readonly #partial = new PartialRows();
+  /** Of how many changes hash and stamp are known. */
+  #hashed = 0;
   /** The slice of each change: its stamps ascend within it. */
   #slices = new Int32Array(1_024);
   /** Truncates are few. */
@@ -58,6 +62,8 @@ export class JobChanges {
 
   clear(): void {
     this.#changes.clear();
+    this.#partial.clear();
+    this.#hashed = 0;
     this.#truncates = [];
   }
 
@@ -77,11 +83,21 @@ export class JobChanges {
     return this.#upsert.nulls === 'error' && this.#hasher.hasNull(row);
   }
 
-  /** The row is written. */
-  put(row: number, slice: number, offset: number): void {
+  /** The row is written. `unavailable`: columns whose cells are those of the key's row of before. */
+  put(
+    row: number,
+    { slice, offset }: { readonly slice: number; readonly offset: number },
+    unavailable: readonly number[] = NO_FIELDS,
+  ): void {
     const n = this.#add(slice, offset);
     this.#changes.files[n] = 0;
     this.#changes.positions[n] = row;
+    if (unavailable.length === 0) return;
+    // A key is what the row says.
+    const cells = unavailable.filter(
+      (id) => !this.#upsert.columns.some((one) => one.fieldId === id),
+    );
+    if (cells.length > 0) this.#partial.note(n, cells);
   }
 
   /** The key in the id columns of `row` is deleted; the row itself is about to be undone. */
@@ -146,15 +162,35 @@ export class JobChanges {
     changes.count = kept;
   }
 
-  /** Stamps and hashes all changes, finds the newest of each key, and takes the other rows out of the groups. */
-  settle(slices: readonly JobSlice[], groups: readonly PartitionGroup[]): SettledChanges {
+  /** Cells that a source didn't send are taken from rows of the same job: before the rows are clustered. */
+  fill(slices: readonly JobSlice[]): void {
+    if (!this.#partial.any) return;
+    this.#hash(slices);
+    const truncates = this.#truncates.map(({ stamp }) => stamp);
+    this.#partial.fill(this.#changes, this.#columns, truncates);
+  }
+
+  /** Stamps and hashes all changes. */
+  #hash(slices: readonly JobSlice[]): void {
     const changes = this.#changes;
+    if (this.#hashed >= changes.count) return;
+    this.#columns.align();
     this.#stamp(slices);
     for (let n = 0; n < changes.count; n += 1) {
       if (changes.files[n] === NO_FILE) continue;
       this.#hasher.row(changes.positions[n]!);
       this.#setHash(n, this.#hasher.hash);
     }
+    this.#hashed = changes.count;
+  }
+
+  /**
+   * Finds the newest change of each key and takes the other rows out of the groups; rows that wait for their cells go
+   * into a group of their own, the last one.
+   */
+  settle(slices: readonly JobSlice[], groups: readonly PartitionGroup[]): SettledChanges {
+    const changes = this.#changes;
+    this.#hash(slices);
     const newest = newestOfEach(changes);
     const truncate = this.#newestTruncate();
     const lost = new Uint8Array(this.#columns.rowCount);
@@ -172,7 +208,31 @@ export class JobChanges {
         : groups
             .map((group) => ({ ...group, rows: group.rows.filter((row) => lost[row] === 0) }))
             .filter((group) => group.rows.length > 0);
-    return new SettledChanges({ changes, newest, groups: kept, truncate });
+    const partial = this.#partial;
+    return new SettledChanges({
+      changes,
+      newest,
+      groups: partial.any ? this.#partialApart(kept) : kept,
+      truncate,
+      partial,
+    });
+  }
+
+  /** The file of rows that wait enters no snapshot: which partition it is said to be of doesn't matter. */
+  #partialApart(groups: readonly PartitionGroup[]): readonly PartitionGroup[] {
+    const changes = this.#changes;
+    const waits = new Uint8Array(this.#columns.rowCount);
+    for (let n = 0; n < changes.count; n += 1)
+      if (changes.files[n] !== NO_FILE && this.#partial.setOf(n) !== WHOLE)
+        waits[changes.positions[n]!] = 1;
+    const waiting = groups.map((group) => group.rows.filter((row) => waits[row] === 1));
+    const first = waiting.findIndex((rows) => rows.length > 0);
+    if (first === -1) return groups;
+    const whole = groups
+      .map((group) => ({ ...group, rows: group.rows.filter((row) => waits[row] === 0) }))
+      .filter(({ rows }) => rows.length > 0);
+    const rows = Int32Array.from(waiting.flatMap((some) => [...some]));
+    return [...whole, { values: groups[first]!.values, rows }];
   }
 
   #newestTruncate(): Stamp | undefined {
@@ -232,6 +292,7 @@ interface Settled {
   readonly newest: Uint8Array;
   readonly groups: readonly PartitionGroup[];
   readonly truncate: Stamp | undefined;
+  readonly partial: PartialRows;
 }
 
 /** Valid until the job's changes are cleared. */
@@ -249,7 +310,7 @@ export class SettledChanges {
 
   /** The sidecar, once it is known where the rows went; undefined when nothing changes. */
   sidecar(files: readonly PlacedRows[], rowCount: number): Sidecar | undefined {
-    const { changes, newest, truncate } = this.#parts;
+    const { changes, newest, truncate, partial } = this.#parts;
     const fileOf = new Int32Array(rowCount).fill(NO_FILE);
     const positionOf = new Uint32Array(rowCount);
     for (const [file, { rows }] of files.entries()) {
@@ -261,9 +322,11 @@ export class SettledChanges {
       }
     }
     const kept = new Entries(Math.max(1, changes.count));
+    const sets = partial.any ? new Int32Array(changes.count) : undefined;
     for (let n = 0; n < changes.count; n += 1) {
       if (newest[n] === 0) continue;
       kept.copy(changes, n);
+      if (sets !== undefined) sets[kept.count - 1] = partial.setOf(n);
       if (changes.files[n] === NO_FILE) continue;
       const row = changes.positions[n]!;
       kept.files[kept.count - 1] = fileOf[row]!;
@@ -274,6 +337,11 @@ export class SettledChanges {
       files: files.map(({ path }) => path),
       changes: kept,
       ...(truncate === undefined ? {} : { truncate }),
+      ...(sets === undefined
+        ? {}
+        : { partial: { sets: partial.sets, of: sets.subarray(0, kept.count) } }),
     };
   }
 }
+
+const NO_FIELDS: readonly number[] = [];

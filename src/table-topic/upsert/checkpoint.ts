@@ -6,8 +6,10 @@ import { FloeError, isFloeError } from '../../base/error.ts';
 import type { FileReader } from '../../formats/iceberg/index.ts';
 import type { IndexState, KeyStore } from './key-store.ts';
 
-/** The warehouse as checkpoints use it. */
+/** The warehouse as key indexes and their checkpoints use it. */
 export interface CheckpointFiles extends FileReader {
+  /** Bytes `[start, end)` of a file. */
+  readRange(uri: string, start: number, end: number): Promise<Uint8Array>;
   write(uri: string, parts: readonly Uint8Array[]): Promise<void>;
   list(prefix: string): AsyncIterable<{ readonly uri: string }>;
   delete(uris: Iterable<string>): Promise<void>;

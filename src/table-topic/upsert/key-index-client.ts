@@ -7,6 +7,7 @@ import type {
   CheckpointRequest,
   KeyIndexes,
   LandedRequest,
+  LookedUp,
   LookupRequest,
   NeedsHistory,
   PreparedChanges,
@@ -66,7 +67,7 @@ export class KeyIndexClient implements KeyIndexes {
     return this.#call({ method: 'landed', request });
   }
 
-  lookup(request: LookupRequest): Promise<ReadonlyMap<string, Float64Array> | undefined> {
+  lookup(request: LookupRequest): Promise<LookedUp | undefined> {
     return this.#call({ method: 'lookup', request });
   }
 

@@ -26,6 +26,7 @@ const warehouse = openObjectStore(storeUri, {
 const host = new KeyIndexHost({
   io: {
     read: async (uri) => (await warehouse).read(uri),
+    readRange: async (uri, start, end) => (await warehouse).readRange(uri, start, end),
     write: async (uri, parts) => (await warehouse).write(uri, parts),
     async *list(prefix) {
       yield* (await warehouse).list(prefix);

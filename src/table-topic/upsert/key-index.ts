@@ -8,6 +8,7 @@ import { Mutex } from '../../base/queue.ts';
 import { metadataFolder } from '../../formats/iceberg/commit.ts';
 import { currentSchema, currentSnapshot } from '../../formats/iceberg/history.ts';
 import type { DataFile, TableMetadata } from '../../formats/iceberg/types.ts';
+import { fileTable } from '../catalog-table.ts';
 import {
   CHECKPOINT_FOLDER,
   type CheckpointFiles,
@@ -16,6 +17,7 @@ import {
 } from './checkpoint.ts';
 import { writeDeletes } from './delete-files.ts';
 import { compareHashes, Entries, groupEnd, orderByHash, sortedByHash } from './entries.ts';
+import { type FilledRows, fillRows } from './fill-rows.ts';
 import { type Followed, follow } from './follow.ts';
 import { applyHistory } from './history.ts';
 import type { UpsertTable } from './id-columns.ts';
@@ -70,6 +72,10 @@ export interface PreparedChanges {
   readonly deletedRows: number;
   /** Rows that turning upserts on takes away. */
   readonly duplicateRows: number;
+  /** Rows that were made whole with cells of the rows before them. */
+  readonly filledRows: number;
+  /** Cells that stayed as they came, since the row before them can't be read exactly. */
+  readonly unreadableCells: number;
   /** Files that were read to bring the index up to date. */
   readonly filesRead: number;
 }
@@ -95,6 +101,17 @@ export interface LandedRequest {
 export interface LookupRequest
   extends Pick<PrepareRequest, 'metadata' | 'upsert' | 'files' | 'commitId'> {
   readonly sidecars: readonly Uint8Array[];
+  /** Those of `files` whose rows wait for cells, by path. */
+  readonly partial: ReadonlyMap<string, Uint8Array>;
+  /** Beginning of the names of files made of them. */
+  readonly prefix: string;
+}
+
+export interface LookedUp {
+  /** Rows that don't count any more if the changes do, by path of their file. */
+  readonly gone: ReadonlyMap<string, Float64Array>;
+  /** Rows that were made whole. */
+  readonly files: readonly { readonly file: DataFile; readonly bytes: Uint8Array }[];
 }
 
 export interface CheckpointRequest {
@@ -109,10 +126,10 @@ export interface KeyIndexes {
   prepare(request: PrepareRequest): Promise<PreparedChanges | NeedsHistory>;
   landed(request: LandedRequest): Promise<void>;
   /**
-   * Rows that don't count any more if the changes do, by path of their file; nothing moves (K6).
+   * What the changes would do to the snapshot; nothing moves (K6).
    * Undefined when the index isn't at that snapshot, or a commit is under way.
    */
-  lookup(request: LookupRequest): Promise<ReadonlyMap<string, Float64Array> | undefined>;
+  lookup(request: LookupRequest): Promise<LookedUp | undefined>;
   /** Writes the index to the table's metadata folder. @throws FloeError as writes do. */
   checkpoint(request: CheckpointRequest): Promise<void>;
   /** Ends the use of a table's index on this node; its files stay unless `forget`. */
@@ -167,8 +184,34 @@ export class KeyIndexHost implements KeyIndexes {
       request.sidecars.map(async ({ path }) => decodeSidecar(await this.#deps.io.read(path), path)),
     );
     const resolution = resolveChanges(store, sidecars, ids);
+    const { readRange } = reachOf(this.#deps.io);
+    const filled = await this.#fill(store, { ...request, resolution, ids, readRange });
     const duplicateRows = dropDuplicates(store, duplicates, resolution);
-    return this.#write(index, request, { resolution, ids, filesRead, duplicateRows });
+    return this.#write(index, request, { resolution, ids, filled, filesRead, duplicateRows });
+  }
+
+  /** Rows that lack cells are made anew; the entries of their keys point at the new ones. */
+  async #fill(store: KeyStore, request: FillingRequest): Promise<FilledRows> {
+    const { metadata, resolution, ids, files, prefix, readRange } = request;
+    const { fills, entries } = resolution;
+    if (fills === undefined) return NOTHING_FILLED;
+    const staged = new Map(files.map((file) => [ids.get(file.filePath)!, file]));
+    const filled = await fillRows({
+      fills,
+      table: fileTable(metadata),
+      prefix: `${prefix}-filled`,
+      fileOf: (id) => staged.get(id) ?? store.files.get(id)!.file,
+      readRange,
+    });
+    for (const { file, rows } of filled.files) {
+      const id = store.newFileId();
+      ids.set(file.filePath, id);
+      for (const [position, n] of rows.entries()) {
+        entries.files[fills.rows[n]!] = id;
+        entries.positions[fills.rows[n]!] = position;
+      }
+    }
+    return filled;
   }
 
   async #write(
@@ -177,14 +220,16 @@ export class KeyIndexHost implements KeyIndexes {
     found: {
       readonly resolution: Resolution;
       readonly ids: ReadonlyMap<string, number>;
+      readonly filled: FilledRows;
       readonly filesRead: number;
       readonly duplicateRows: number;
     },
   ): Promise<PreparedChanges> {
     const { store } = index;
-    const { resolution, ids } = found;
+    const { resolution, ids, filled } = found;
+    const made = filled.files.map(({ file }) => file);
     const fresh = new Map(
-      request.files.map((file): [number, IndexedFile] => {
+      [...request.files, ...made].map((file): [number, IndexedFile] => {
         const id = ids.get(file.filePath)!;
         return [id, { id, file, sequenceNumber: 0, deleted: 0 }];
       }),
@@ -228,7 +273,12 @@ export class KeyIndexHost implements KeyIndexes {
       token,
       added: [...added.map(({ file }) => file), ...written.added],
       removed,
-      objects: written.objects,
+      objects: [
+        ...filled.files.map(({ file, bytes }) => ({ path: file.filePath, bytes })),
+        ...written.objects,
+      ],
+      filledRows: resolution.fills?.rows.length ?? 0,
+      unreadableCells: filled.unreadable,
       keys: resolution.keys,
       deletedRows: [...resolution.deleted.values()].reduce((sum, rows) => sum + rows.length, 0),
       duplicateRows: found.duplicateRows,
@@ -266,7 +316,7 @@ export class KeyIndexHost implements KeyIndexes {
     });
   }
 
-  lookup(request: LookupRequest): Promise<ReadonlyMap<string, Float64Array> | undefined> {
+  lookup(request: LookupRequest): Promise<LookedUp | undefined> {
     return this.#mutex.run(async () => {
       const index = this.#index(request.metadata['table-uuid'], request.upsert);
       const { store } = index;
@@ -277,13 +327,13 @@ export class KeyIndexHost implements KeyIndexes {
       const ids = new Map(request.files.map((file) => [file.filePath, store.newFileId()]));
       const pathOf = new Map([...ids].map(([path, id]) => [id, path]));
       const sidecars = request.sidecars.map((bytes) => decodeSidecar(bytes, 'of a tail'));
-      const { deleted } = resolveChanges(store, sidecars, ids);
-      return new Map(
-        [...deleted].map(([id, rows]) => [
-          pathOf.get(id) ?? store.files.get(id)!.file.filePath,
-          rows,
-        ]),
+      const resolution = resolveChanges(store, sidecars, ids);
+      const { readRange } = reachOf(this.#deps.io, request.partial);
+      const { files } = await this.#fill(store, { ...request, resolution, ids, readRange });
+      const gone = [...resolution.deleted].map(
+        ([id, rows]) => [pathOf.get(id) ?? store.files.get(id)!.file.filePath, rows] as const,
       );
+      return { gone: new Map(gone), files: files.map(({ file, bytes }) => ({ file, bytes })) };
     });
   }
 
@@ -361,6 +411,21 @@ export class KeyIndexHost implements KeyIndexes {
     return followed;
   }
 }
+
+type FillingRequest = Pick<PrepareRequest, 'metadata' | 'files' | 'prefix'> & {
+  readonly resolution: Resolution;
+  /** Gains the files that are made. */
+  readonly ids: Map<string, number>;
+  readonly readRange: CheckpointFiles['readRange'];
+};
+
+const NOTHING_FILLED: FilledRows = { files: [], unreadable: 0 };
+
+/** Reads ranges of files that are at hand, and of the warehouse's. */
+const reachOf = (io: CheckpointFiles, atHand: ReadonlyMap<string, Uint8Array> = new Map()) => ({
+  readRange: async (uri: string, start: number, end: number) =>
+    atHand.get(uri)?.subarray(start, end) ?? (await io.readRange(uri, start, end)),
+});
 
 const UP_TO_DATE: Followed = { filesRead: 0, rowsRead: 0, duplicates: new Entries(1) };
 

@@ -11,6 +11,7 @@ import {
   NO_FILE,
   sortedByHash,
 } from './entries.ts';
+import { FillFinder, type Fills, partialRows } from './fills.ts';
 import { type KeyStore, type LookupResult, stampBelow } from './key-store.ts';
 import type { Sidecar, Stamp } from './sidecar.ts';
 
@@ -22,6 +23,8 @@ export interface Resolution {
   readonly truncate?: Stamp;
   /** Distinct keys that changed. */
   readonly keys: number;
+  /** Rows to be made of staged ones that lack cells; undefined when there are none. */
+  readonly fills?: Fills;
 }
 
 /** `fileIds`: the index's number for each new data file, by path. */
@@ -32,18 +35,27 @@ export function resolveChanges(
 ): Resolution {
   const truncate = newestTruncate(store.truncate, sidecars);
   const changes = sortedByHash(gather(sidecars, fileIds));
+  const partial = partialRows(sidecars, fileIds);
   const winners = new Entries(Math.max(1, changes.count));
   const deletions = new Deletions();
+  // Where each winner's key begins among the changes.
+  const starts: number[] = [];
   for (let start = 0; start < changes.count; ) {
     const end = groupEnd(changes, start);
     winners.copy(changes, settleGroup(changes, [start, end], deletions));
+    if (partial.size > 0) starts.push(start);
     start = end;
   }
   const known = store.lookup(winners);
   const entries = new Entries(Math.max(1, winners.count));
+  const fills = new FillFinder({ store, known, changes, partial, truncate });
   for (let n = 0; n < winners.count; n += 1) {
     if (truncate !== undefined && stampBelow(winners, n, truncate)) killRow(winners, n, deletions);
-    applyWinner({ store, known, winners, deletions, entries }, n);
+    if (!applyWinner({ store, known, winners, deletions, entries }, n)) continue;
+    const entry = entries.count - 1;
+    if (!partial.has(entries.files[entry]!)) continue;
+    deletions.add(entries.files[entry]!, entries.positions[entry]!);
+    fills.add(entries, entry, { winner: n, start: starts[n]! });
   }
   const moved = truncate !== undefined && truncate !== store.truncate;
   if (moved) deleteOlder(store, truncate, { deletions, entries });
@@ -52,6 +64,7 @@ export function resolveChanges(
     deleted: deletions.byFile(),
     keys: winners.count,
     ...(truncate === undefined ? {} : { truncate }),
+    ...(fills.rows.length === 0 ? {} : { fills }),
   };
 }
 
@@ -116,7 +129,8 @@ interface Applying {
   readonly entries: Entries;
 }
 
-function applyWinner({ store, known, winners, deletions, entries }: Applying, n: number): void {
+/** False: what the index knows is newer. */
+function applyWinner({ store, known, winners, deletions, entries }: Applying, n: number): boolean {
   const start = known.starts[n]!;
   const end = start + known.sizes[n]!;
   const rows = known.entries;
@@ -124,12 +138,13 @@ function applyWinner({ store, known, winners, deletions, entries }: Applying, n:
     // K1: the index has a newer change of this key already.
     if (compareStamps(rows, m, winners, n) <= 0) continue;
     killRow(winners, n, deletions);
-    return;
+    return false;
   }
   for (let m = start; m < end; m += 1) {
     if (store.isLive(rows, m)) deletions.add(rows.files[m]!, rows.positions[m]!);
   }
   entries.copy(winners, n);
+  return true;
 }
 
 /** A truncate takes every row that is older than it, whatever its key. */

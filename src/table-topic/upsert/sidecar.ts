@@ -24,6 +24,23 @@ export interface Sidecar {
   /** Offsets before it (by stamp) mean nothing any more: the newest truncate of the range; undefined when none came. */
   readonly truncate?: Stamp;
   readonly changes: EntryColumns;
+  /** Rows that wait for cells of the key's row of before. Their files hold nothing else. */
+  readonly partial?: PartialSets;
+}
+
+export interface PartialSets {
+  /** Field ids of top-level columns that rows lack, by number of the set. */
+  readonly sets: readonly (readonly number[])[];
+  /** Number of its set for each change, −1 for a row that is whole and for deletions. */
+  readonly of: Int32Array;
+}
+
+/** Paths of the files whose rows wait for cells. */
+export function partialFiles({ files, changes, partial }: Sidecar): readonly string[] {
+  if (partial === undefined) return [];
+  const found = new Set<number>();
+  for (let n = 0; n < changes.count; n += 1) if (partial.of[n]! >= 0) found.add(changes.files[n]!);
+  return [...found].map((file) => files[file]!);
 }
 
 export interface Stamp {
@@ -32,8 +49,8 @@ export interface Stamp {
   readonly offset: number;
 }
 
-export function encodeSidecar({ files, changes, truncate }: Sidecar): Uint8Array[] {
-  const text = JSON.stringify({ files, count: changes.count, truncate });
+export function encodeSidecar({ files, changes, truncate, partial }: Sidecar): Uint8Array[] {
+  const text = JSON.stringify({ files, count: changes.count, truncate, sets: partial?.sets });
   // Padded with spaces so that the columns are aligned.
   const length = Math.ceil((Buffer.byteLength(text) + FIXED_BYTES) / 8) * 8 - FIXED_BYTES;
   const head = Buffer.alloc(FIXED_BYTES + length, ' ');
@@ -41,6 +58,7 @@ export function encodeSidecar({ files, changes, truncate }: Sidecar): Uint8Array
   head.writeUInt32LE(length, 4);
   head.write(text, FIXED_BYTES);
   const parts = [new Uint8Array(head), ...columnBytes(changes)];
+  if (partial !== undefined) parts.push(bytesOf(partial.of));
   let checksum = 0;
   for (const part of parts) checksum = crc32(part, checksum);
   const tail = new Uint8Array(4);
@@ -59,8 +77,11 @@ function columnBytes(changes: EntryColumns): Uint8Array[] {
     positions.subarray(0, count),
     partitions.subarray(0, count),
   ];
-  return cut.map((column) => new Uint8Array(column.buffer, column.byteOffset, column.byteLength));
+  return cut.map(bytesOf);
 }
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: Float64Array | Int32Array | Uint32Array) =>
+  new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 
 /** @throws FloeError `corrupt`. */
 export function decodeSidecar(stored: Uint8Array, path: string): Sidecar {
@@ -74,11 +95,11 @@ export function decodeSidecar(stored: Uint8Array, path: string): Sidecar {
   }
   const length = view.getUint32(4, true);
   const text = Buffer.from(bytes.subarray(FIXED_BYTES, FIXED_BYTES + length)).toString();
-  const { files, count, truncate } = JSON.parse(text) as Omit<Sidecar, 'changes'> & {
-    readonly count: number;
-  };
+  const { files, count, truncate, sets } = JSON.parse(text) as Pick<Sidecar, 'files' | 'truncate'> &
+    Partial<Pick<PartialSets, 'sets'>> & { readonly count: number };
   let at = bytes.byteOffset + FIXED_BYTES + length;
-  if (FIXED_BYTES + length + count * ENTRY_BYTES + 4 !== bytes.length) throw bad('wrong length');
+  const entryBytes = ENTRY_BYTES + (sets === undefined ? 0 : 4);
+  if (FIXED_BYTES + length + count * entryBytes + 4 !== bytes.length) throw bad('wrong length');
   const take = (size: number) => {
     const from = at;
     at += size;
@@ -91,9 +112,12 @@ export function decodeSidecar(stored: Uint8Array, path: string): Sidecar {
   const fileNumbers = new Int32Array(buffer, take(count * 4), count);
   const positions = new Uint32Array(buffer, take(count * 4), count);
   const partitions = new Int32Array(buffer, take(count * 4), count);
+  const partial =
+    sets === undefined ? undefined : { sets, of: new Int32Array(buffer, take(count * 4), count) };
   return {
     files,
     ...(truncate === undefined ? {} : { truncate }),
+    ...(partial === undefined ? {} : { partial }),
     changes: { count, hashes, files: fileNumbers, positions, commits, partitions, offsets },
   };
 }

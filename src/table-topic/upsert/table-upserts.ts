@@ -101,6 +101,12 @@ export class TableUpserts {
         'upserts were turned on over duplicates: of each key the newest row stays',
       );
     }
+    if (changes.unreadableCells > 0) {
+      logger.warn(
+        { cells: changes.unreadableCells },
+        'cells that their source did not send stay as they came: the old rows lie in files without field ids, or in encodings that are not read',
+      );
+    }
     return {
       changes: { ...changes, added },
       properties: turnedOn ? { [ID_COLUMNS_PROPERTY]: idColumns } : {},
@@ -147,7 +153,10 @@ export function slim(metadata: TableMetadata): TableMetadata {
 }
 
 /** What makes two records of a table the same row; undefined for a table that only grows, or isn't there yet. */
-export function upsertOf(config: TopicConfigs, binding: TableBinding): UpsertTable | undefined {
+export function upsertOf(
+  config: TopicConfigs,
+  binding: Pick<TableBinding, 'table' | 'jobTable'>,
+): UpsertTable | undefined {
   const table = binding.jobTable();
   if (table === undefined) return undefined;
   const { 'table-uuid': uuid, properties } = binding.table!.metadata;

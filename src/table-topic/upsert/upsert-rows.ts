@@ -74,7 +74,7 @@ export class UpsertRows {
       const text = 'an id column is null and table.topic.id.null is error';
       return this.#refuse('null_id', text);
     }
-    this.changes.put(row, number, offset);
+    this.changes.put(row, { slice: number, offset }, this.#rows.change.unavailable);
     return true;
   }
 

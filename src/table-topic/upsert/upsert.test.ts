@@ -201,6 +201,8 @@ test('K3: another node starts from the checkpoint', async () => {
       reads.push(uri);
       return bench.warehouse.read(uri);
     },
+    readRange: (uri: string, start: number, end: number) =>
+      bench.warehouse.readRange(uri, start, end),
     write: (uri: string, parts: readonly Uint8Array[]) => bench.warehouse.write(uri, parts),
     list: (prefix: string) => bench.warehouse.list(prefix),
     delete: (uris: Iterable<string>) => bench.warehouse.delete(uris),

@@ -40,6 +40,18 @@ export interface ChunkVisitor {
 
 const corrupt = (what: string) => new FloeError('corrupt', `Parquet: ${what}`);
 
+/** Where a chunk lies in its file, end exclusive. @throws FloeError `corrupt`. */
+export function chunkRange(chunk: ColumnMetaData, fileBytes: number) {
+  const start = Math.min(
+    Number(chunk.data_page_offset),
+    // Some writers leave a zero where there is no dictionary.
+    Number(chunk.dictionary_page_offset || chunk.data_page_offset),
+  );
+  const end = start + Number(chunk.total_compressed_size);
+  if (start < 0 || end > fileBytes) throw corrupt('a column chunk outside its file');
+  return { start, end };
+}
+
 /**
  * Reads the pages of a chunk in order.
  * @param file the whole file
@@ -52,13 +64,7 @@ export function readChunk(
   visitor: ChunkVisitor,
 ): void {
   const total = Number(chunk.num_values);
-  const start = Math.min(
-    Number(chunk.data_page_offset),
-    // Some writers leave a zero where there is no dictionary.
-    Number(chunk.dictionary_page_offset || chunk.data_page_offset),
-  );
-  const end = start + Number(chunk.total_compressed_size);
-  if (start < 0 || end > file.length) throw corrupt('a column chunk outside its file');
+  const { start, end } = chunkRange(chunk, file.length);
   const bytes = file.subarray(0, end);
   const decompress = decompressor(chunk.codec);
   let at = start;

@@ -10,7 +10,7 @@ import type { Column } from '../../arrow/column.ts';
 import { ListColumn, MapColumn, StructColumn } from '../../arrow/nested-columns.ts';
 import type { TableColumns } from '../../arrow/table-columns.ts';
 import type { NestedField, StructType } from '../../iceberg/types.ts';
-import { type DataPage, readChunk } from './chunk-reader.ts';
+import { chunkRange, type DataPage, readChunk } from './chunk-reader.ts';
 import { leafSink } from './leaf-values.ts';
 import { type FileNode, fileTree, listNodes, mapNodes } from './tree.ts';
 
@@ -49,6 +49,22 @@ export class ParquetReader {
 
   get rowCount(): number {
     return this.rowGroups.reduce((sum, group) => sum + group.rowCount, 0);
+  }
+
+  /** Where the chunks of top-level columns lie that a read of them needs, ends exclusive. @throws FloeError `corrupt`. */
+  chunkRanges(
+    index: number,
+    wanted: (fieldId: number) => boolean,
+  ): { readonly start: number; readonly end: number }[] {
+    const group = this.#metadata.row_groups[index];
+    assert(group !== undefined, 'a row group of the file');
+    return this.#columns.flatMap((node, at) => {
+      if (node.fieldId === undefined || !wanted(node.fieldId)) return [];
+      const leaves = group.columns.slice(node.firstLeaf, this.#columns[at + 1]?.firstLeaf);
+      return leaves.flatMap(({ meta_data: chunk }) =>
+        chunk === undefined ? [] : [chunkRange(chunk, this.#bytes.length)],
+      );
+    });
   }
 
   /** Whether a top-level column of this id is in the file. */
