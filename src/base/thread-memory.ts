@@ -1,5 +1,11 @@
-// How much garbage a helper thread may gather before it is collected.
-// The front thread gets its own, larger, limit by a flag of the process (`--max-semi-space-size`, decision 0017).
+// How much garbage threads may gather before it is collected (decision 0017). The front thread gets its own limit by a
+// flag of the process (`--max-semi-space-size`, in MiB), which V8 would put above every thread's own.
+import { setFlagsFromString } from 'node:v8';
 
 /** For `new Worker`: a young generation of three semi-spaces of 4 MiB each; what threads make is dead at once. */
 export const THREAD_LIMITS = { maxYoungGenerationSizeMb: 12 } as const;
+
+/** Takes the process's flag back, whose work is done once the front's heap exists: before any thread is started. */
+export function freeThreadLimits(): void {
+  setFlagsFromString('--max-semi-space-size=0');
+}

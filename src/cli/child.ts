@@ -32,7 +32,7 @@ export async function startChild(
   const child = spawn(
     process.execPath,
     [
-      '--max-semi-space-size=16',
+      '--max-semi-space-size=8',
       '--disable-warning=ExperimentalWarning',
       MAIN,
       'serve',

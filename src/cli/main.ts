@@ -4,6 +4,7 @@ import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { FloeError, isFloeError } from '../base/error.ts';
+import { freeThreadLimits } from '../base/thread-memory.ts';
 import { addAuthOptions } from './client-auth.ts';
 
 // Compiled code of the sources and their dependencies is kept: a start then takes a fraction of the time. Threads
@@ -11,6 +12,7 @@ import { addAuthOptions } from './client-auth.ts';
 const compiled = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'floe');
 enableCompileCache(compiled);
 process.env['NODE_COMPILE_CACHE'] ??= compiled;
+freeThreadLimits();
 
 /** Name → loader, in the order of `--help`. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
