@@ -1,5 +1,6 @@
 // All topics in memory, for look-ups that must not wait: admission, fetch, metadata.
 // Changes go through it, so that in one process it is never stale; the order is metadata first, memory second.
+// Where other nodes change topics, too, `refresh` reads them again; of two versions of a topic the newer one stays.
 import { FloeError } from '../base/error.ts';
 import type { CreateTopic, Topic, TopicsMetadata } from './topics.ts';
 
@@ -19,6 +20,9 @@ export class TopicDirectory {
   readonly #byId = new Map<string, Topic>();
   readonly #byPartition = new Map<number, PartitionRef>();
   readonly #listeners = new Set<(change: TopicChange) => void>();
+  /** Deleted while topics were being read again: what was read may still have them. */
+  readonly #gone = new Set<string>();
+  #refreshing: Promise<void> | undefined;
 
   private constructor(metadata: TopicsMetadata) {
     this.#metadata = metadata;
@@ -54,6 +58,8 @@ export class TopicDirectory {
 
   async create(request: CreateTopic): Promise<Topic> {
     const topic = await this.#metadata.create(request);
+    // A refresh may have been quicker.
+    if (this.#byId.has(topic.topicId)) return topic;
     this.#keep(topic);
     this.#tell({ kind: 'created', topic });
     return topic;
@@ -75,14 +81,52 @@ export class TopicDirectory {
     if (topic === undefined)
       throw new FloeError('not-found', `there is no topic with id ${topicId}`);
     await this.#metadata.delete(topicId);
-    this.#byName.delete(topic.name);
+    this.#drop(topic);
+  }
+
+  /**
+   * Reads all topics again and tells listeners what has changed: deletions first. Calls share what is under way, which
+   * may have been read before the call; who must not miss anything asks once more.
+   */
+  refresh(): Promise<void> {
+    this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing = undefined;
+    });
+    return this.#refreshing;
+  }
+
+  async #refresh(): Promise<void> {
+    this.#gone.clear();
+    const before = [...this.#byId.values()];
+    const found = new Map((await this.#metadata.list()).map((topic) => [topic.topicId, topic]));
+    for (const topic of before) if (!found.has(topic.topicId)) this.#drop(topic);
+    for (const topic of found.values()) {
+      if (this.#gone.has(topic.topicId)) continue;
+      const known = this.#byId.get(topic.topicId);
+      if (known !== undefined) {
+        if (known.version < topic.version) this.#changed(topic);
+        continue;
+      }
+      this.#keep(topic);
+      this.#tell({ kind: 'created', topic });
+    }
+  }
+
+  /** Forgets a topic that was deleted, once. */
+  #drop({ topicId }: Topic): void {
+    if (this.#refreshing !== undefined) this.#gone.add(topicId);
+    const topic = this.#byId.get(topicId);
+    if (topic === undefined) return;
     this.#byId.delete(topicId);
+    if (this.#byName.get(topic.name)?.topicId === topicId) this.#byName.delete(topic.name);
     for (const partitionId of topic.partitions) this.#byPartition.delete(partitionId);
     this.#tell({ kind: 'deleted', topic });
   }
 
   #changed(topic: Topic): Topic {
     const previous = this.#byId.get(topic.topicId);
+    // Read or changed later than what this answer was made from.
+    if (previous !== undefined && previous.version > topic.version) return topic;
     this.#keep(topic);
     this.#tell({ kind: 'changed', topic, ...(previous === undefined ? {} : { previous }) });
     return topic;

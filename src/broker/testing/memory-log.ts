@@ -69,6 +69,8 @@ export class MemoryLog implements Log {
 
   readonly lastCommitNumber = 0;
 
+  async caughtUp(): Promise<void> {}
+
   commitSteps(): Promise<never> {
     throw new Error('no table topics here');
   }

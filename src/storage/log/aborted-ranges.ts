@@ -88,15 +88,18 @@ export class AbortedRanges {
   /**
    * What a reader of `[offset, endOffset)`, whole below the last stable offset, leaves out. Undefined when the log no
    * longer holds `offset`: ranges go with their records, and what was read before can't be told apart any more (L7).
+   * `stored`: what was read may have been compacted by key by another broker, which takes markers along with their
+   * ranges; memory may still have those, and a range without its marker would hide what its producer wrote later.
    */
   find(
     partitionId: number,
     offset: number,
     endOffset: number,
+    stored = false,
   ): readonly AbortedTransaction[] | Promise<readonly AbortedTransaction[] | undefined> {
     const known = this.#partitions.get(partitionId);
     if (known === undefined || known.lastOffset < offset) return NONE;
-    if (offset < known.coveredFrom) return this.#ask(partitionId, offset, endOffset);
+    if (stored || offset < known.coveredFrom) return this.#ask(partitionId, offset, endOffset);
     const found: AbortedTransaction[] = [];
     for (let n = firstFrom(known.ranges, offset); n < known.ranges.length; n += 1) {
       const { producerId, firstOffset, stableOffset } = known.ranges[n]!;

@@ -19,6 +19,8 @@ export interface ColdReadRequest {
 export interface ColdRead {
   readonly runs: readonly ReadRun[];
   readonly bytes: number;
+  /** True when any of it was compacted by key. */
+  readonly placed: boolean;
   /** Unpins; call exactly once. */
   release(): void;
 }
@@ -26,10 +28,7 @@ export interface ColdRead {
 export interface ColdReader {
   /** Learns of a commit, in commit order, before its records become visible. */
   follow(
-    flush: Pick<
-      FlushReply,
-      'commitNumber' | 'committedMs' | 'objectId' | 'objectKey' | 'generation' | 'index'
-    >,
+    flush: Pick<FlushReply, 'commitNumber' | 'objectId' | 'objectKey' | 'generation' | 'index'>,
   ): void;
   /** An object's flush rows gave way to entries in the metadata store. */
   sealed(objectId: number): void;

@@ -1,21 +1,30 @@
-// The log in a front thread: admits batches into slabs in order of arrival, sends flushes, hands out offsets,
-// serves the tail, keeps watermarks and wakes waiters. Everything here is memory; durability is the flush target's.
-// Not for: what a commit decides (metadata/decide.ts), cold data (cold-reader.ts).
+// The log in a front thread, put together: batches are admitted and sent (admission.ts), their commits and everybody
+// else's are applied in order (commit-order.ts), the tail is served, watermarks move and wake waiters.
+// Everything here is memory; durability is the flush target's.
+// Not for: what a commit decides (metadata/decide.ts), cold data (cold-reader.ts), asking for others' commits
+// (follower.ts).
 import { assert } from '../../base/assert.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { FloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import type { Prng } from '../../base/prng.ts';
-import type { FlushRow, LogMetadata, PartitionLog } from '../../metadata/log.ts';
-import { openIndex } from '../../metadata/packed-index.ts';
+import type {
+  FlushRow,
+  FollowedCommit,
+  LogMetadata,
+  LogSnapshot,
+  PartitionLog,
+} from '../../metadata/log.ts';
+import { isMarker, openIndex, type PackedIndex } from '../../metadata/packed-index.ts';
 import type { StageRequest } from '../../metadata/tables.ts';
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import { AbortedRanges } from './aborted-ranges.ts';
-import { Backlog, type WaitingBatch } from './backlog.ts';
+import { Admission, answerAll, failed } from './admission.ts';
 import type { ColdReader } from './cold-reader.ts';
-import { type FlushPolicy, flushDueIn, maxInFlight } from './flush-policy.ts';
+import { CommitOrder } from './commit-order.ts';
+import type { FlushPolicy } from './flush-policy.ts';
 import type { Flushed, FlushTarget } from './flush-target.ts';
 import { FrontPartitions } from './front-partitions.ts';
 import type {
@@ -30,12 +39,12 @@ import type {
   StagedAppend,
   Watermarks,
 } from './log.ts';
-import { type AppendRequest, OpenFlush } from './open-flush.ts';
+import type { OpenFlush } from './open-flush.ts';
 import { patchAccepted } from './patch.ts';
 import { readFront } from './read-front.ts';
 import { ReaderPins } from './reader-pins.ts';
 import { columnsOf, type FlushReply } from './sequencer-port.ts';
-import type { Slab, SlabPool } from './slab.ts';
+import type { SlabPool } from './slab.ts';
 import { TailCache } from './tail.ts';
 
 export interface FrontLogOptions {
@@ -43,6 +52,8 @@ export interface FrontLogOptions {
   readonly target: FlushTarget;
   readonly policy: FlushPolicy;
   readonly metadata: LogMetadata;
+  /** What the log begins with; `topics` and `reader` were loaded after it. */
+  readonly snapshot: LogSnapshot;
   readonly topics: TopicDirectory;
   readonly reader: ColdReader;
   readonly clock: Clock;
@@ -55,98 +66,76 @@ export interface FrontLogOptions {
   readonly readCopyBytes: number;
 }
 
+/** What a log of many brokers asks of its follower (follower.ts). */
+export interface Primary {
+  /** Resolves once everything is applied here that was committed before the call. */
+  caughtUp(): Promise<void>;
+  /** Somebody waits for this commit. */
+  wanted(commitNumber: number): void;
+  /** Somebody has begun to wait for records. */
+  awaited(): void;
+  /** A flush of ours was committed. */
+  committed(commitNumber: number): void;
+  /** {@link OthersWork.isCurrent}. */
+  isCurrent(): boolean;
+}
+
+/** A commit that another way than a reply has told. */
+export type OtherCommit = FlushRow & Partial<Pick<FollowedCommit, 'begun'>>;
+
 /** Slabs that the tail cache and readers leave to everything else. */
 const SLABS_AT_WORK = 4;
-/** How soon it is asked again whether a slab is free: readers in other threads let go of them without a word. */
-const SLAB_RETRY_MS = 10;
-
-interface Flight {
-  readonly flush: OpenFlush;
-  outcome: (() => void) | undefined;
-  /** Of a flush that was committed. */
-  commitNumber: number | undefined;
-}
-
-/** What the metadata store says of the log at the start. */
-interface Loaded {
-  readonly partitions: readonly PartitionLog[];
-  readonly transactions: Awaited<ReturnType<LogMetadata['transactions']>>;
-  readonly lastCommit: number;
-}
 
 export class FrontLog implements Log {
   readonly #options: FrontLogOptions;
   readonly #tail: TailCache;
   readonly #partitions: FrontPartitions;
   readonly #aborted: AbortedRanges;
+  readonly #admission: Admission;
+  readonly #order: CommitOrder<OtherCommit>;
   readonly #flushIds: () => Uint8Array;
   readonly #stopFollowing: () => void;
-  readonly #onRelief: (() => void)[] = [];
-  #slab: Slab | undefined;
-  #open: OpenFlush | undefined;
-  /** Full flushes that wait for their turn. */
-  #ready: OpenFlush[] = [];
-  #inFlight = 0;
-  /** Sent flushes in order, until their outcomes are taken. */
-  readonly #flights: Flight[] = [];
-  /** Commits of markers that wait for the commits before them, in order. */
-  readonly #markers: FlushRow[] = [];
-  /** Number of the newest commit that is visible here; there is no gap before it. */
-  #applied: number;
-  readonly #onApplied: { readonly commitNumber: number; readonly resolve: () => void }[] = [];
-  #inFlightBytes = 0;
   readonly #pins: ReaderPins;
-  /** What found no slab. */
-  readonly #backlog = new Backlog();
-  #slabTimer: Timer | undefined;
-  #lastAppendMs = 0;
-  #lastFlushMs = 0;
-  #pumpScheduled = false;
-  #timer: Timer | undefined;
+  /** Undefined: nobody else commits. */
+  #primary: Primary | undefined;
   #stopping: Promise<void> | undefined;
-  #idle: (() => void) | undefined;
 
-  private constructor(options: FrontLogOptions, loaded: Loaded) {
+  constructor(options: FrontLogOptions) {
     this.#options = options;
-    this.#applied = loaded.lastCommit;
-    const { slabs, tailBytes } = options;
+    const { slabs, tailBytes, snapshot, topics } = options;
     // What is being filled, written and held by readers comes first.
     const spare = (slabs.count - SLABS_AT_WORK) * slabs.slabBytes;
     this.#tail = new TailCache(slabs, Math.min(tailBytes, spare));
     const maxSlabs = Math.max(1, slabs.count - SLABS_AT_WORK);
     this.#pins = new ReaderPins({ slabs, maxSlabs, maxCopyBytes: options.readCopyBytes });
-    this.#partitions = new FrontPartitions(options.topics, loaded.partitions, loaded.transactions);
+    this.#partitions = new FrontPartitions(topics, snapshot.partitions, snapshot.transactions);
     this.#aborted = new AbortedRanges(options);
-    for (const { partitionId, lastAbortedOffset } of loaded.transactions)
+    for (const { partitionId, lastAbortedOffset } of snapshot.transactions)
       this.#aborted.load(partitionId, lastAbortedOffset);
+    this.#admission = new Admission({
+      ...options,
+      freeSlab: () => this.#tail.evictOldest(),
+      send: (flush) => this.#send(flush),
+    });
+    this.#order = new CommitOrder<OtherCommit>({
+      applied: snapshot.lastCommit,
+      apply: (row) => this.#apply(row),
+      onMissing: (commitNumber) => this.#primary?.wanted(commitNumber),
+      onLanded: () => this.#admission.settle(),
+    });
     this.#flushIds = flushIds(options.prng);
-    this.#stopFollowing = options.topics.onChange((change) => {
+    this.#stopFollowing = topics.onChange((change) => {
       if (change.kind === 'deleted') this.#removePartitions(change.topic.partitions);
     });
   }
 
-  /** Loads watermarks; the reader has its own start. */
-  static async open(options: FrontLogOptions): Promise<FrontLog> {
-    const { metadata } = options;
-    return new FrontLog(options, {
-      partitions: await metadata.partitions(),
-      transactions: await metadata.transactions(),
-      lastCommit: await metadata.lastCommitNumber(),
-    });
+  /** Others commit too: from now on `primary` brings what they did (by {@link committed}). */
+  follow(primary: Primary): void {
+    this.#primary = primary;
   }
 
   append(items: readonly AppendItem[]): Promise<readonly AppendOutcome[]> {
-    return new Promise((resolve) => {
-      const request: AppendRequest = {
-        items,
-        outcomes: new Array<AppendOutcome>(items.length),
-        remaining: items.length,
-        resolve,
-      };
-      for (const [n, item] of items.entries()) this.#admit(item, request, n);
-      if (items.length === 0) resolve([]);
-      this.#schedulePump();
-    });
+    return this.#admission.append(items);
   }
 
   get maxAppendBytes(): number {
@@ -154,232 +143,72 @@ export class FrontLog implements Log {
   }
 
   appendWithStage(items: readonly AppendItem[], stage: StageRequest): Promise<StagedAppend> {
-    return new Promise((resolve) => {
-      const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0);
-      const flush =
-        this.#stopping === undefined && this.#backlog.empty && bytes <= this.maxAppendBytes
-          ? this.#flushFor(bytes, items.length)
-          : undefined;
-      if (flush === undefined) return resolve(this.#stageRefusal(bytes));
-      const outcomes = new Array<AppendOutcome>(items.length);
-      flush.addWithStage(
-        { items, outcomes, remaining: items.length, resolve() {} },
-        stage,
-        resolve,
-      );
-      this.#inFlightBytes += bytes;
-      this.#lastAppendMs = this.#options.clock.monotonic();
-      this.#schedulePump();
-    });
+    return this.#admission.appendWithStage(items, stage);
   }
 
-  #stageRefusal(bytes: number): StagedAppend {
-    if (this.#stopping === undefined && bytes > this.maxAppendBytes) {
-      const message = `${bytes} bytes of dead letters exceed log.slab.bytes (${this.maxAppendBytes})`;
-      return { kind: 'failed', errorCode: ErrorCode.MESSAGE_TOO_LARGE, message };
-    }
-    const message =
-      this.#stopping === undefined ? 'all slabs are in use' : 'the broker is stopping';
-    return { kind: 'failed', errorCode: ErrorCode.KAFKA_STORAGE_ERROR, message };
+  get congested(): boolean {
+    return this.#admission.congested;
   }
 
-  #admit(item: AppendItem, request: AppendRequest, n: number): void {
-    const refusal = this.#refusal(item);
-    if (refusal !== undefined) {
-      this.#answer(request, n, failed(...refusal));
-      return;
-    }
-    const batch = { item, request, n };
-    if (this.#backlog.empty && this.#take(batch)) return;
-    // Requests under way when congestion began; whoever doesn't look at `congested` is refused in time.
-    if (this.#backlog.bytes + item.bytes.length > this.#options.inFlightBytes) {
-      const why = 'all slabs are in use (log.slab.count): the broker is overloaded, try again';
-      this.#answer(request, n, failed(ErrorCode.KAFKA_STORAGE_ERROR, why));
-      return;
-    }
-    this.#backlog.add(batch);
-    this.#options.metrics.count('floe_log_backlog_batches_total', 'Batches that waited for a slab');
-    this.#retrySlabs();
+  whenRelieved(action: () => void): void {
+    this.#admission.whenRelieved(action);
   }
 
-  /** False when there is no slab for the batch. */
-  #take({ item, request, n }: WaitingBatch): boolean {
-    const flush = this.#flushFor(item.bytes.length);
-    if (flush === undefined) return false;
-    flush.add(item, request, n);
-    this.#inFlightBytes += item.bytes.length;
-    this.#lastAppendMs = this.#options.clock.monotonic();
-    return true;
-  }
-
-  #retrySlabs(): void {
-    this.#slabTimer ??= this.#options.clock.setTimer(SLAB_RETRY_MS, () => {
-      this.#slabTimer = undefined;
-      this.#drainBacklog();
-    });
-  }
-
-  /** Admits what waited for slabs, in order. */
-  #drainBacklog(): void {
-    if (this.#backlog.empty) return;
-    const congested = this.congested;
-    this.#backlog.drain((batch) => this.#take(batch));
-    if (!this.#backlog.empty) this.#retrySlabs();
-    this.#pump();
-    if (congested) this.#relieve();
-  }
-
-  #relieve(): void {
-    if (!this.congested) for (const action of this.#onRelief.splice(0)) action();
-  }
-
-  #refusal(item: AppendItem): readonly [number, string] | undefined {
-    if (this.#stopping !== undefined)
-      return [ErrorCode.KAFKA_STORAGE_ERROR, 'the broker is stopping'];
-    const { slabBytes } = this.#options.slabs;
-    if (item.bytes.length <= slabBytes) return undefined;
-    const text = `a batch of ${item.bytes.length} bytes exceeds log.slab.bytes (${slabBytes})`;
-    return [ErrorCode.MESSAGE_TOO_LARGE, text];
-  }
-
-  /** The open flush with room for `bytes`; undefined when no slab can be had. */
-  #flushFor(bytes: number, batches = 1): OpenFlush | undefined {
-    if (this.#open?.hasRoom(bytes, batches) === true) return this.#open;
-    const start = this.#open?.end ?? this.#nextStart;
-    this.#closeOpen();
-    if (this.#slab === undefined || start + bytes > this.#slab.bytes.length) {
-      const fresh = this.#acquireSlab();
-      if (fresh === undefined) return undefined;
-      if (this.#slab !== undefined) this.#options.slabs.release(this.#slab.number);
-      this.#slab = fresh;
-      this.#nextStart = 0;
-    }
-    this.#options.slabs.retain(this.#slab.number);
-    const nowMs = this.#options.clock.monotonic();
-    this.#open = new OpenFlush(this.#slab, this.#nextStart, nowMs);
-    return this.#open;
-  }
-
-  /** Where in the current slab the next flush begins. */
-  #nextStart = 0;
-
-  #closeOpen(): OpenFlush | undefined {
-    const open = this.#open;
-    if (open === undefined) return undefined;
-    this.#open = undefined;
-    this.#nextStart = open.end;
-    this.#ready.push(open);
-    return open;
-  }
-
-  #acquireSlab(): Slab | undefined {
-    for (;;) {
-      const slab = this.#options.slabs.acquire();
-      if (slab !== undefined) return slab;
-      if (!this.#tail.evictOldest()) return undefined;
-    }
-  }
-
-  /** At the end of the event loop's turn, so that one turn's requests share a flush. */
-  #schedulePump(): void {
-    if (this.#pumpScheduled) return;
-    this.#pumpScheduled = true;
-    setImmediate(() => {
-      this.#pumpScheduled = false;
-      this.#pump();
-    });
-  }
-
-  #pump(): void {
-    const { policy, clock } = this.#options;
-    this.#timer?.cancel();
-    this.#timer = undefined;
-    const dueInMs = flushDueIn(policy, {
-      nowMs: clock.monotonic(),
-      openBytes: this.#open?.bytes ?? 0,
-      openedMs: this.#open?.startedMs ?? 0,
-      lastAppendMs: this.#lastAppendMs,
-      lastFlushMs: this.#lastFlushMs,
-      inFlight: this.#inFlight,
-    });
-    if (dueInMs === 0 || (this.#stopping !== undefined && this.#open !== undefined))
-      this.#closeOpen();
-    else if (dueInMs !== Infinity) this.#timer = clock.setTimer(dueInMs, () => this.#pump());
-    // Locally the whole queue goes out together once nothing is in flight; the sequencer commits it as one.
-    if (policy.kind === 'group' && this.#inFlight > 0) return;
-    while (this.#ready.length > 0 && this.#inFlight < maxInFlight(policy))
-      this.#send(this.#ready.shift()!);
-  }
+  // ---------------------------------------------------------------- commits
 
   #send(flush: OpenFlush): void {
-    this.#inFlight += 1;
-    this.#lastFlushMs = this.#options.clock.monotonic();
-    const flight: Flight = { flush, outcome: undefined, commitNumber: undefined };
-    this.#flights.push(flight);
-    const landed = (outcome: () => void, commitNumber?: number) => {
-      flight.outcome = outcome;
-      flight.commitNumber = commitNumber;
-      this.#land();
-    };
-    void this.#options.target.flush(flush, this.#flushIds()).then(
-      (flushed) => landed(() => this.#committed(flush, flushed), flushed.reply.commitNumber),
+    const flushId = this.#flushIds();
+    const known = this.#order.sent(flushId);
+    const landed = (outcome: () => void, commitNumber?: number) =>
+      known(() => this.#admission.landed(flush, outcome), commitNumber);
+    void this.#options.target.flush(flush, flushId).then(
+      (flushed) => {
+        this.#primary?.committed(flushed.reply.commitNumber);
+        landed(() => this.#committed(flush, flushed), flushed.reply.commitNumber);
+      },
       (caught) => landed(() => this.#failed(flush, caught)),
     );
   }
 
-  /** Transactions have ended: their markers become visible in their turn. */
-  markersCommitted(commit: FlushRow): void {
-    this.#markers.push(commit);
-    this.#land();
+  /**
+   * Commits that were not flushes of this front: ends of transactions told by its sequencer, everything that other
+   * brokers commit. Any order, more than once: each becomes visible in its turn.
+   */
+  committed(commits: readonly OtherCommit[]): void {
+    this.#order.take(commits);
   }
 
   /** Resolves once the commit is visible here. */
   whenApplied(commitNumber: number): Promise<void> {
-    if (this.#applied >= commitNumber) return Promise.resolve();
-    return new Promise((resolve) => this.#onApplied.push({ commitNumber, resolve }));
+    return this.#order.whenApplied(commitNumber);
   }
 
-  /**
-   * Takes outcomes in the order of sending, which is that of commits: when the reply of one was lost and must be asked
-   * again, its successors wait, or their records would be visible behind a hole (L3, L4). Markers come by another way;
-   * the numbers of commits, which have no gap, say whose turn it is.
-   */
-  #land(): void {
-    for (;;) {
-      if (this.#markers[0]?.commitNumber === this.#applied + 1) {
-        this.#ended(this.#markers.shift()!);
-        continue;
-      }
-      const first = this.#flights[0];
-      if (first?.outcome === undefined || (first.commitNumber ?? 0) > this.#applied + 1) break;
-      const { flush, outcome, commitNumber } = this.#flights.shift()!;
-      this.#applied = commitNumber ?? this.#applied;
-      this.#inFlight -= 1;
-      // The next flush leaves before this outcome is worked on: the sequencer needn't wait for us.
-      this.#pump();
-      const congested = this.congested;
-      this.#inFlightBytes -= flush.bytes;
-      outcome!();
-      this.#drainBacklog();
-      if (congested) this.#relieve();
-    }
-    this.#tellApplied();
-    if (this.#inFlight === 0 && this.#ready.length === 0 && this.#open === undefined)
-      this.#idle?.();
+  caughtUp(): Promise<void> {
+    return this.#primary?.caughtUp() ?? Promise.resolve();
   }
 
-  #tellApplied(): void {
-    if (this.#onApplied.length === 0) return;
-    for (const waiter of this.#onApplied.splice(0)) {
-      if (waiter.commitNumber > this.#applied) this.#onApplied.push(waiter);
-      else waiter.resolve();
-    }
+  get lastCommitNumber(): number {
+    return this.#order.applied;
   }
 
-  #ended(commit: FlushRow): void {
+  /** Commits that are here and wait for one that isn't. */
+  get waitingCommits(): number {
+    return this.#order.waitingRows;
+  }
+
+  /** True while anybody waits for what comes next. */
+  get awaited(): boolean {
+    return this.#order.awaited || this.#partitions.awaited;
+  }
+
+  #apply(commit: OtherCommit): void {
     const index = openIndex(commit.index);
-    this.#applied = commit.commitNumber;
     this.#options.reader.follow(commit);
+    if (index.count > 0 && isMarker(index.kinds[0]!)) this.#ended(index);
+    else this.#partitions.notify(this.#partitions.advance(index, commit.begun));
+  }
+
+  #ended(index: PackedIndex): void {
     this.#tail.addMarkers(index);
     const moved = this.#partitions.end(index, (range) => this.#aborted.add(range));
     this.#partitions.notify(moved);
@@ -401,9 +230,9 @@ export class FrontLog implements Log {
       });
     }
     reader.follow(reply);
-    const moved = this.#partitions.advance(reply.index);
+    const moved = this.#partitions.advance(openIndex(reply.index));
     if (flush.transactional) this.#partitions.begin(reply);
-    this.#answerAll(flush, (n) => this.#outcome(flush, reply, n));
+    answerAll(flush, (n) => this.#outcome(flush, reply, n));
     for (const [n, { resolve }] of flush.riders.entries()) resolve(reply.riders![n]!);
     this.#partitions.notify(moved);
     this.#observe(flush);
@@ -438,34 +267,11 @@ export class FrontLog implements Log {
     // Retriable whatever the cause: the client may try again, here or at another broker (L9).
     const errorCode = ErrorCode.KAFKA_STORAGE_ERROR;
     const { message } = error;
-    this.#answerAll(flush, () => failed(errorCode, message));
+    answerAll(flush, () => failed(errorCode, message));
     for (const { resolve } of flush.riders) resolve({ kind: 'failed', errorCode, message });
   }
 
-  #answerAll(flush: OpenFlush, outcome: (n: number) => AppendOutcome): void {
-    for (const { request, firstItem, firstBatch, count } of flush.spans) {
-      for (let i = 0; i < count; i += 1) {
-        const item = request.items[firstItem + i]!;
-        const answer = outcome(firstBatch + i);
-        this.#answer(request, firstItem + i, { ...answer, logAppendTimeMs: item.logAppendTimeMs });
-      }
-    }
-  }
-
-  #answer(request: AppendRequest, n: number, outcome: AppendOutcome): void {
-    request.outcomes[n] = outcome;
-    request.remaining -= 1;
-    if (request.remaining === 0) request.resolve(request.outcomes);
-  }
-
-  get congested(): boolean {
-    return this.#inFlightBytes > this.#options.inFlightBytes || !this.#backlog.empty;
-  }
-
-  whenRelieved(action: () => void): void {
-    if (this.congested) this.#onRelief.push(action);
-    else action();
-  }
+  // ---------------------------------------------------------------- reads
 
   read(request: ReadRequest): Promise<ReadResult> {
     return readFront(request, {
@@ -474,15 +280,20 @@ export class FrontLog implements Log {
       tail: this.#tail,
       pins: this.#pins,
       reader: this.#options.reader,
+      ...(this.#primary === undefined ? {} : { others: this.#others(this.#primary) }),
     });
+  }
+
+  #others(primary: Primary) {
+    return {
+      isCurrent: () => primary.isCurrent(),
+      refreshStart: async (partitionId: number) =>
+        this.logStartsMoved(await this.#options.metadata.partitions([partitionId])),
+    };
   }
 
   commitSteps(partitionId: number, offset: number, endOffset: number): Promise<CommitSteps> {
     return this.#options.reader.commitSteps(partitionId, offset, endOffset);
-  }
-
-  get lastCommitNumber(): number {
-    return this.#applied;
   }
 
   watermarks(partitionId: number): Watermarks | undefined {
@@ -490,7 +301,10 @@ export class FrontLog implements Log {
   }
 
   subscribe(partitionIds: readonly number[], listener: (partitionId: number) => void): () => void {
-    return this.#partitions.subscribe(partitionIds, listener);
+    const first = !this.#partitions.awaited;
+    const stop = this.#partitions.subscribe(partitionIds, listener);
+    if (first) this.#primary?.awaited();
+    return stop;
   }
 
   async offsetForTime(
@@ -564,34 +378,14 @@ export class FrontLog implements Log {
   }
 
   async #finish(): Promise<void> {
-    await Promise.resolve();
-    this.#slabTimer?.cancel();
-    this.#backlog.drain((batch) => this.#take(batch));
-    // Whoever holds the slabs now may do so for long.
-    this.#backlog.drain(({ request, n }) => {
-      this.#answer(request, n, failed(ErrorCode.KAFKA_STORAGE_ERROR, 'the broker is stopping'));
-      return true;
-    });
-    if (this.#inFlight > 0 || this.#ready.length > 0 || this.#open !== undefined) {
-      const idle = new Promise<void>((resolve) => {
-        this.#idle = resolve;
-      });
-      this.#pump();
-      await idle;
-    }
-    this.#timer?.cancel();
+    await this.#admission.stop();
     this.#stopFollowing();
     await this.#options.target.stop();
     this.#tail.clear();
-    if (this.#slab !== undefined) this.#options.slabs.release(this.#slab.number);
-    this.#slab = undefined;
+    this.#admission.release();
     await this.#options.reader.stop();
-    for (const { resolve } of this.#onApplied.splice(0)) resolve();
+    this.#order.stop();
   }
-}
-
-function failed(errorCode: number, errorMessage: string): AppendOutcome {
-  return { errorCode, baseOffset: -1, logAppendTimeMs: -1, logStartOffset: -1, errorMessage };
 }
 
 /** Flush ids of one life of a front: eight random bytes, then a counter. */

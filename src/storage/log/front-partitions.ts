@@ -1,10 +1,11 @@
-// Watermarks of all partitions in memory, and who waits for them to move. Moved only by commits of this process and
-// by retention, so in embedded mode they are exact; they never go back.
+// Watermarks of all partitions in memory, and who waits for them to move. Moved only by commits, in their order, and by
+// retention: exact where one process commits, else as of the newest commit that is applied here; they never go back.
 // The last stable offset follows from the transactions that are open: the first of them to begin holds it.
 import { assert } from '../../base/assert.ts';
+import type { BegunTransaction } from '../../metadata/decide.ts';
 import type { PartitionLog, PartitionTransactions } from '../../metadata/log.ts';
 import { type AbortedRange, firstOpen, stableEnd } from '../../metadata/markers.ts';
-import { endOffset, openIndex, type PackedIndex } from '../../metadata/packed-index.ts';
+import { endOffset, type PackedIndex } from '../../metadata/packed-index.ts';
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
 import type { Watermarks } from './log.ts';
 import { columnsOf, type FlushReply } from './sequencer-port.ts';
@@ -59,8 +60,10 @@ export class FrontPartitions {
   watermarks(partitionId: number): Watermarks | undefined {
     const found = this.#find(partitionId);
     if (found === undefined) return undefined;
-    const { logStartOffset, highWatermark, open } = found;
+    const { highWatermark, open } = found;
     const stable = open === undefined ? highWatermark : firstOpen(open, highWatermark);
+    // The store may have moved it past commits that aren't applied here yet.
+    const logStartOffset = Math.min(found.logStartOffset, highWatermark);
     return { logStartOffset, lastStableOffset: Math.max(logStartOffset, stable), highWatermark };
   }
 
@@ -73,6 +76,15 @@ export class FrontPartitions {
       if (partition === undefined || partition.open?.has(producerIds[n]!) === true) continue;
       partition.open ??= new Map();
       partition.open.set(producerIds[n]!, baseOffsets[n]!);
+    }
+  }
+
+  #begin(begun: readonly BegunTransaction[]): void {
+    for (const { partitionId, producerId, firstOffset } of begun) {
+      const partition = this.#find(partitionId);
+      if (partition === undefined) continue;
+      partition.open ??= new Map();
+      partition.open.set(producerId, firstOffset);
     }
   }
 
@@ -100,20 +112,25 @@ export class FrontPartitions {
     return moved;
   }
 
-  /** Takes a committed flush in; returns the partitions whose end moved. */
-  advance(packedIndex: Uint8Array): readonly number[] {
-    const index = openIndex(packedIndex);
+  /**
+   * Takes a committed flush in, with the transactions that it began (else `begin` follows at once); returns the
+   * partitions whose end moved.
+   */
+  advance(index: PackedIndex, begun: readonly BegunTransaction[] = []): readonly number[] {
     const moved: number[] = [];
     for (let n = 0; n < index.count; n += 1) {
       const partitionId = index.partitionIds[n]!;
       const partition = this.#find(partitionId);
       if (partition === undefined) continue;
-      const end = endOffset(index, n);
-      assert(end > partition.highWatermark, 'L4: a commit moves the high watermark forward');
-      partition.highWatermark = end;
+      assert(
+        index.baseOffsets[n] === partition.highWatermark,
+        'L2, L4: a commit takes the offsets from the high watermark on',
+      );
+      partition.highWatermark = endOffset(index, n);
       partition.sizeBytes += index.lengths[n]!;
       if (moved.at(-1) !== partitionId) moved.push(partitionId);
     }
+    this.#begin(begun);
     return moved;
   }
 
@@ -124,6 +141,11 @@ export class FrontPartitions {
       partition.logStartOffset = Math.max(partition.logStartOffset, logStartOffset);
       partition.sizeBytes = sizeBytes;
     }
+  }
+
+  /** True while anybody waits for a partition to move. */
+  get awaited(): boolean {
+    return this.#listeners.size > 0;
   }
 
   /** Deleted: waiters are woken so that they find out. */

@@ -52,18 +52,18 @@ test('what is sealed goes once nothing older stands before it', () => {
   cache.add({ object: object(1), commitNumber: 1, index: index([5, 0, 1]) });
   cache.add({ object: object(2), commitNumber: 1, index: index([5, 10, 1], [6, 0, 1]) });
   cache.add({ object: object(3), commitNumber: 1, index: index([5, 20, 1]) });
-  cache.sealed(2);
+  cache.sealed([2]);
   expect(places(cache, 5, 0)).toEqual([
     [1, 0],
     [2, 10],
     [3, 20],
   ]);
   expect(places(cache, 6, 0)).toBeUndefined();
-  cache.sealed(1);
+  cache.sealed([1]);
   expect(cache.firstOffset(5)).toBe(20);
   expect(places(cache, 5, 19)).toBeUndefined();
   expect(places(cache, 5, 20)).toEqual([[3, 20]]);
-  cache.sealed(3);
+  cache.sealed([3]);
   expect(cache.firstOffset(5)).toBe(Infinity);
   expect(cache.entryCount).toBe(0);
 });
@@ -90,7 +90,7 @@ test('beyond its bound the oldest go, and that is said', () => {
   expect(places(cache, 5, 0)).toBeUndefined();
   expect(places(cache, 5, 1_495)).toEqual([[1, 1_490]]);
   expect(cache.incomplete).toBe(true);
-  cache.sealed(1);
+  cache.sealed([1]);
   expect(cache.incomplete).toBe(false);
 });
 

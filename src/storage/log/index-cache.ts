@@ -219,18 +219,29 @@ export class IndexCache {
     return segments;
   }
 
-  /** The object's entries are in the metadata store now, one per partition (sealed or compacted). */
-  sealed(objectId: number): void {
-    this.#lost.delete(objectId);
-    const known = this.#objects.get(objectId);
-    if (known === undefined) return;
-    known.sealed = true;
+  /** Objects whose entries are nowhere but here and in flush rows, as far as was told. */
+  openObjects(): readonly number[] {
+    const open = [...this.#objects].filter(([, { sealed }]) => !sealed);
+    return [...open.map(([objectId]) => objectId), ...this.#lost];
+  }
+
+  /** The objects' entries are in the metadata store now, one per partition (sealed or compacted). */
+  sealed(objectIds: readonly number[]): void {
+    const found: KnownObject[] = [];
+    for (const objectId of objectIds) {
+      this.#lost.delete(objectId);
+      const known = this.#objects.get(objectId);
+      if (known === undefined) continue;
+      known.sealed = true;
+      found.push(known);
+    }
+    if (found.length === 0) return;
     for (const entries of this.#partitions.values()) {
       // Only from the front: what is kept must reach to the end without a hole.
       while (entries.first < entries.count && this.#isSealed(entries.objectIds[entries.first]!))
         this.#dropFirst(entries);
     }
-    if (known.entries === 0) this.#objects.delete(objectId);
+    for (const { ref, entries } of found) if (entries === 0) this.#objects.delete(ref.objectId);
   }
 
   #isSealed(objectId: number): boolean {

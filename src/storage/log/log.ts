@@ -139,7 +139,13 @@ export interface Log extends Component {
   commitSteps(partitionId: number, offset: number, endOffset: number): Promise<CommitSteps>;
   /** Number of the newest commit that is visible here. */
   readonly lastCommitNumber: number;
-  /** From memory; undefined for an unknown partition id. Embedded mode: exact. */
+  /**
+   * Resolves once everything is visible here that was committed, by whichever broker, before the call: what must not
+   * be answered from a stale copy is answered after it. Embedded mode: at once.
+   * @throws FloeError `unavailable`, `timeout`: the metadata store could not be asked.
+   */
+  caughtUp(): Promise<void>;
+  /** From memory; undefined for an unknown partition id. Embedded mode: exact, else as of `lastCommitNumber`. */
   watermarks(partitionId: number): Watermarks | undefined;
   /** Calls back after the partition's high watermark or last stable offset moved. Returns how to stop that. */
   subscribe(partitionIds: readonly number[], listener: (partitionId: number) => void): () => void;

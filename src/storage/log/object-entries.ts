@@ -1,6 +1,7 @@
 // Where older batches lie: rows of sealed and compacted objects from the metadata store, and the objects' own
 // indexes from their footers. Both are cached in bounds; a stale row is noticed by whoever reads (a missing object,
 // a block header that says otherwise), who asks again with `forget`.
+import type { Clock } from '../../base/clock.ts';
 import { FloeError } from '../../base/error.ts';
 import { SingleFlight } from '../../base/queue.ts';
 import type { FlushRow, LogMetadata, ObjectEntry } from '../../metadata/log.ts';
@@ -22,6 +23,15 @@ export interface ObjectEntriesOptions {
   readonly source: ByteSource;
   /** Bound of the indexes kept in memory. */
   readonly maxIndexBytes: number;
+  /** Others replace rows, too: how long one is believed. Undefined: until `forget`. */
+  readonly shared?: { readonly clock: Pick<Clock, 'monotonic'>; readonly rowsLifetimeMs: number };
+}
+
+/** Rows of a partition, end to end. */
+interface KeptRows {
+  readonly rows: readonly ObjectEntry[];
+  /** By the monotonic clock, when they were asked for; 0 where rows don't age. */
+  readonly askedMs: number;
 }
 
 /** The reference that a row holds. */
@@ -34,7 +44,7 @@ export function objectOf(row: {
 
 export class ObjectEntries {
   readonly #options: ObjectEntriesOptions;
-  readonly #rows = new Map<number, readonly ObjectEntry[]>();
+  readonly #rows = new Map<number, KeptRows>();
   readonly #indexes = new Map<string, PackedIndex>();
   readonly #loading = new SingleFlight<string, PackedIndex>();
   #indexBytes = 0;
@@ -141,16 +151,21 @@ export class ObjectEntries {
   }
 
   #kept(partitionId: number, offset: number): readonly ObjectEntry[] | undefined {
-    const rows = this.#rows.get(partitionId);
-    const covers =
-      rows !== undefined && rows[0]!.baseOffset <= offset && offset < rows.at(-1)!.endOffset;
+    const kept = this.#rows.get(partitionId);
+    if (kept === undefined) return undefined;
+    const { rows, askedMs } = kept;
+    const { shared } = this.#options;
+    if (shared !== undefined && shared.clock.monotonic() - askedMs > shared.rowsLifetimeMs)
+      return undefined;
+    const covers = rows[0]!.baseOffset <= offset && offset < rows.at(-1)!.endOffset;
     return covers ? rows : undefined;
   }
 
   async #fetch(partitionId: number, offset: number): Promise<readonly ObjectEntry[]> {
+    const askedMs = this.#options.shared?.clock.monotonic() ?? 0;
     const rows = await this.#options.metadata.entriesFrom(partitionId, offset, ROWS_AT_ONCE);
     this.#rows.delete(partitionId);
-    if (rows.length > 0) this.#rows.set(partitionId, rows);
+    if (rows.length > 0) this.#rows.set(partitionId, { rows, askedMs });
     if (this.#rows.size > MAX_PARTITIONS) this.#rows.delete(this.#rows.keys().next().value!);
     return rows;
   }

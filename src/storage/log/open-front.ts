@@ -2,6 +2,7 @@
 // Used by open-log.ts for real and by open-in-thread.ts for tests and simulation.
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../base/clock.ts';
+import type { FloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import type { IdSource, Prng } from '../../base/prng.ts';
@@ -9,12 +10,16 @@ import type { Values } from '../../base/settings.ts';
 import type { Metadata } from '../../metadata/metadata.ts';
 import { TopicDirectory } from '../../metadata/topic-directory.ts';
 import type { TransactionsMetadata } from '../../metadata/transactions.ts';
+import type { Versions } from '../../metadata/versions.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
 import type { ByteSource } from './byte-source.ts';
 import type { FlushPolicy } from './flush-policy.ts';
 import { type FlushTarget, localTarget } from './flush-target.ts';
+import { Follower } from './follower.ts';
 import { FrontLog } from './front-log.ts';
+import { LogStarts } from './log-starts.ts';
 import { objectTarget } from './object-target.ts';
+import { ObjectsWatch } from './objects-watch.ts';
 import type { readSettings } from './read-settings.ts';
 import { LogReader } from './reader.ts';
 import type { SequencerSettings } from './sequencer-host.ts';
@@ -40,16 +45,28 @@ export interface FrontOptions {
   readonly ids: IdSource;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Given: other brokers commit to the same log, and are followed. */
+  readonly following?: FollowingOptions;
+}
+
+export interface FollowingOptions {
+  /** The store no longer keeps what this node lacks: it can only start again. */
+  readonly onFatal: (error: FloeError) => void;
 }
 
 export interface OpenedFront {
   readonly log: FrontLog;
   readonly reader: LogReader;
   readonly directory: TopicDirectory;
+  /** Undefined where nobody else commits. */
+  readonly follower?: Follower;
+  /** Ends what {@link openFront} has started, after `log` has stopped. */
+  stopFollowing(): Promise<void>;
 }
 
 export async function openFront(options: FrontOptions): Promise<OpenedFront> {
-  const { settings, metadata, clusterId, source, logger, metrics, local } = options;
+  const { settings, metadata, clusterId, source, logger, metrics, local, clock } = options;
+  const shared = { clock, rowsLifetimeMs: settings['log.follow.rows.lifetime.ms'] };
   const reader = new LogReader({
     clusterTag: clusterTag(clusterId),
     source,
@@ -57,25 +74,75 @@ export async function openFront(options: FrontOptions): Promise<OpenedFront> {
     settings,
     logger,
     metrics,
+    ...(options.following === undefined ? {} : { shared }),
   });
-  await loadRecent(reader, metadata);
+  // First: what comes after it is followed, whatever the rest was loaded with.
+  const snapshot = await metadata.log.snapshot();
+  await loadRecent(reader, metadata, snapshot.lastCommit);
   const directory = await TopicDirectory.load(metadata.topics);
-  const log = await FrontLog.open({
-    slabs: options.slabs,
+  const log = new FrontLog({
+    ...options,
+    snapshot,
     target: targetOf(options),
     policy: flushPolicy(settings, local),
     metadata: metadata.log,
     topics: directory,
     reader,
-    clock: options.clock,
-    prng: options.prng,
-    logger,
-    metrics,
     tailBytes: settings['log.tail.bytes'],
     inFlightBytes: settings['log.in.flight.bytes'],
     readCopyBytes: settings['log.read.copy.bytes'],
   });
-  return { log, reader, directory };
+  const opened = { log, reader, directory };
+  if (options.following === undefined) return { ...opened, async stopFollowing() {} };
+  return { ...opened, ...(await startFollowing(options, opened, snapshot.versions)) };
+}
+
+async function startFollowing(
+  { settings, metadata, clock, logger, metrics, following }: FrontOptions,
+  { log, reader, directory }: Pick<OpenedFront, 'log' | 'reader' | 'directory'>,
+  versions: Versions,
+): Promise<Pick<OpenedFront, 'follower' | 'stopFollowing'>> {
+  const watch = new ObjectsWatch({
+    objects: metadata.objects,
+    reader,
+    front: log,
+    clock,
+    logger,
+    everyMs: settings['log.follow.objects.ms'],
+  });
+  const follower = new Follower({
+    metadata: metadata.log,
+    front: log,
+    topics: directory,
+    versions,
+    clock,
+    logger,
+    metrics,
+    pollMs: settings['log.follow.poll.ms'],
+    idleMs: settings['log.follow.idle.ms'],
+    isCurrent: () => watch.isCurrent(),
+    onFatal: following!.onFatal,
+  });
+  log.follow(follower);
+  const everyMs = settings['log.follow.starts.ms'];
+  const starts = new LogStarts({ log, metadata: metadata.log, clock, logger, versions, everyMs });
+  follower.onVersions((seen) => starts.seen(seen));
+  try {
+    // Objects that were sealed while recent commits were loaded.
+    await watch.start();
+    await follower.caughtUp();
+  } catch (caught) {
+    await follower.stop();
+    await watch.stop();
+    throw caught;
+  }
+  return {
+    follower,
+    async stopFollowing() {
+      await follower.stop();
+      await watch.stop();
+    },
+  };
 }
 
 /**
@@ -113,14 +180,18 @@ function targetOf(options: FrontOptions): FlushTarget {
 
 const ROWS_AT_ONCE = 1_000;
 
-/** The indexes of objects that aren't sealed: what commits since the last seal brought. */
+/** The indexes of objects that aren't sealed: what commits since the last seal brought, up to `lastCommit`. */
 export async function loadRecent(
   reader: Pick<LogReader, 'follow'>,
   metadata: Pick<Metadata, 'log'>,
+  lastCommit = Infinity,
 ): Promise<void> {
   for (let after = 0; ; ) {
     const rows = await metadata.log.flushesAfter(after, ROWS_AT_ONCE);
-    for (const row of rows) reader.follow(row);
+    for (const row of rows) {
+      if (row.commitNumber > lastCommit) return;
+      reader.follow(row);
+    }
     if (rows.length < ROWS_AT_ONCE) return;
     after = rows.at(-1)!.commitNumber;
   }

@@ -38,7 +38,7 @@ export async function openInThread(options: InThreadOptions): Promise<InThreadLo
     logger,
     ...(disk === undefined ? {} : { disk }),
     onSealed: (objectId) => front.opened?.reader.sealed(objectId),
-    onMarkers: (commit) => front.opened?.log.markersCommitted(commit),
+    onMarkers: (commit) => front.opened?.log.committed([commit]),
   });
   const objects = objectSource(store);
   const source = disk === undefined ? objects : localSource(disk, objects);

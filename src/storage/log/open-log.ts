@@ -127,7 +127,7 @@ async function assemble(options: OpenLogOptions, parts: Parts): Promise<OpenedLo
   const local = root !== undefined;
   const front = await openFront({ ...options, ...parts, sequencer: client, slabs, source, local });
   client.onSealed = (objectId) => front.reader.sealed(objectId);
-  client.onMarkers = (commit) => front.log.markersCommitted(commit);
+  client.onMarkers = (commit) => front.log.committed([commit]);
   return {
     ...front,
     metadata: withVisibleEnds(metadata, front.log),

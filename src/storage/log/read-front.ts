@@ -28,11 +28,22 @@ export interface ReadSources {
   readonly tail: TailCache;
   readonly pins: ReaderPins;
   readonly reader: ColdReader;
+  /** Undefined: nobody else works on the log. */
+  readonly others?: OthersWork;
+}
+
+/** What other brokers may have done to stored objects, compaction by key above all. */
+export interface OthersWork {
+  /** False when it is known here later than readers of committed records may; then it is about to be asked for. */
+  isCurrent(): boolean;
+  /** Asks where the partition's log begins now. */
+  refreshStart(partitionId: number): Promise<void>;
 }
 
 interface Batches {
   readonly runs: readonly ReadRun[];
   readonly bytes: number;
+  readonly placed?: boolean;
   release(): void;
 }
 
@@ -74,7 +85,7 @@ export async function readFront(request: ReadRequest, sources: ReadSources): Pro
       const abortedTransactions =
         request.isolation === 'read_committed' &&
         sources.aborted.has(wanted.partitionId, wanted.offset)
-          ? await sources.aborted.find(wanted.partitionId, wanted.offset, endOfRuns(runs))
+          ? await findAborted(wanted, batches, sources)
           : NONE;
       // Its aborted transactions went with a topic that was deleted meanwhile: they could not be left out (L7).
       if (sources.partitions.watermarks(wanted.partitionId) === undefined) {
@@ -94,7 +105,7 @@ export async function readFront(request: ReadRequest, sources: ReadSources): Pro
         abortedTransactions,
       });
     } catch (caught) {
-      partitions.push(result(wanted.partitionId, readErrorCode(caught), marks));
+      partitions.push(await failure(wanted, caught, sources));
     }
   }
   return {
@@ -103,6 +114,42 @@ export async function readFront(request: ReadRequest, sources: ReadSources): Pro
       for (const batches of held.splice(0)) batches.release();
     },
   };
+}
+
+/** What readers of committed records leave out of these; undefined: the log no longer holds the first of them (L7). */
+async function findAborted(
+  { partitionId, offset }: ReadPartitionRequest,
+  { runs, placed }: Batches,
+  { aborted, others }: ReadSources,
+): Promise<readonly AbortedTransaction[] | undefined> {
+  const stored = others !== undefined && placed === true;
+  const found = aborted.find(partitionId, offset, endOfRuns(runs), stored);
+  if (!(found instanceof Promise)) return found;
+  const list = await found;
+  // Ranges go a good while after the records they are about; who knows of others' compaction later than that may have
+  // read those records from a copy, and takes them for committed ones.
+  if (others?.isCurrent() === false)
+    throw new FloeError(
+      'unavailable',
+      'what others did to stored records is not known: read again',
+    );
+  return list;
+}
+
+/** What could not be read; it may have expired by another broker's doing, and nothing is wrong with it then. */
+async function failure(
+  wanted: ReadPartitionRequest,
+  caught: unknown,
+  { partitions, others }: ReadSources,
+): Promise<ReadPartitionResult> {
+  const { partitionId } = wanted;
+  // Refused by the store, it is no reason to fail otherwise.
+  await others?.refreshStart(partitionId).catch(() => {});
+  const marks = partitions.watermarks(partitionId);
+  const expired =
+    others !== undefined && marks !== undefined && wanted.offset < marks.logStartOffset;
+  const errorCode = expired ? ErrorCode.OFFSET_OUT_OF_RANGE : readErrorCode(caught);
+  return result(partitionId, errorCode, marks);
 }
 
 const NONE: readonly AbortedTransaction[] = [];
@@ -131,7 +178,7 @@ function coldReads(request: ReadRequest, { partitions, tail }: ReadSources): Col
     if (wanted.offset >= endOffset) continue;
     const maxBytes = Math.min(wanted.maxBytes, left);
     left -= maxBytes;
-    if (tail.firstOffset(wanted.partitionId) <= wanted.offset) continue;
+    if (tail.holds(wanted.partitionId, wanted.offset)) continue;
     cold.push({ ...wanted, endOffset, maxBytes, ...pick(request) });
   }
   return cold;

@@ -3,6 +3,7 @@
 // is made again once from the metadata store; if that fails too, this partition is damaged, and nothing else.
 // Not for: watermarks, budgets over partitions and the tail (read-front.ts), how ranges are chosen (plan.ts).
 import { assert } from '../../base/assert.ts';
+import type { Clock } from '../../base/clock.ts';
 import { FloeError, isFloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
@@ -41,6 +42,8 @@ export interface LogReaderOptions {
   readonly settings: Values<typeof readSettings>;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Given: others compact and delete, too, so rows of stored objects are believed for a while only. */
+  readonly shared?: { readonly clock: Pick<Clock, 'monotonic'>; readonly rowsLifetimeMs: number };
 }
 
 /** Objects whose entries one read goes through at most; the next read goes on. */
@@ -66,6 +69,7 @@ export class LogReader implements ColdReader {
       metadata: metadata.log,
       source,
       maxIndexBytes: settings['log.read.index.bytes'],
+      ...(options.shared === undefined ? {} : { shared: options.shared }),
     });
     const limits = {
       maxGap: settings['log.read.gap.bytes'],
@@ -116,14 +120,29 @@ export class LogReader implements ColdReader {
   }
 
   sealed(objectId: number): void {
-    this.#recent.sealed(objectId);
+    this.#recent.sealed([objectId]);
+  }
+
+  /** Objects that aren't sealed yet as far as is known here. */
+  openObjects(): readonly number[] {
+    return this.#recent.openObjects();
+  }
+
+  /** Others have sealed, compacted or given up these objects: what lies in them is asked of the metadata store. */
+  noLongerOpen(objectIds: readonly number[]): void {
+    this.#recent.sealed(objectIds);
+  }
+
+  /** Another broker has compacted the partition by key: rows that are kept of it are out of date. */
+  forgetRows(partitionId: number): void {
+    this.#older.forget(partitionId);
   }
 
   /** Objects were replaced by compaction: rows of theirs are asked afresh, blocks and recent entries let go. */
   replaced(objectIds: readonly number[]): void {
     this.#older.forgetAll();
+    this.#recent.sealed(objectIds);
     for (const objectId of objectIds) {
-      this.#recent.sealed(objectId);
       this.#hot.forget(objectId);
       this.#cold.forget(objectId);
     }
@@ -211,8 +230,9 @@ export class LogReader implements ColdReader {
           distance: this.#distance,
         });
       const { runs, bytes } = found;
+      const placed = pieces.some(isPlaced);
       loader.spent(pieces.slice(0, found.whole));
-      return { runs, bytes, release: () => loader.release(pieces.splice(0)) };
+      return { runs, bytes, placed, release: () => loader.release(pieces.splice(0)) };
     } catch (caught) {
       loader.release(pieces);
       // Bytes that failed a check must not be found again.
@@ -366,6 +386,13 @@ function consumed(columns: EntryColumns, n: number, cursor: Cursor | undefined):
   return cursor?.entryPosition === columns.positions[n] && !isMarker(columns.kinds[n]!)
     ? cursor.position - columns.positions[n]!
     : 0;
+}
+
+/** True for a piece of what compaction by key has written. */
+function isPlaced({ segment, start, end }: Piece): boolean {
+  const { kinds } = segment.columns;
+  for (let n = start; n < end; n += 1) if (kinds[n] === EntryKind.PLACED) return true;
+  return false;
 }
 
 /** Bytes that entry `n` is to a reader. */

@@ -106,6 +106,35 @@ export const logSettings = {
     min: 1_000,
     doc: 'S3: after this long a flush fails its requests with a retriable error and is never committed later.',
   }),
+  'log.follow.poll.ms': int({
+    default: 100,
+    min: 1,
+    max: 60_000,
+    doc: 'Several brokers: while readers wait, one asks the metadata store this often for what others have committed. Hints of other brokers come before that.',
+  }),
+  'log.follow.idle.ms': int({
+    default: 1_000,
+    min: 1,
+    max: 60_000,
+    doc: 'Several brokers: the same while nobody waits.',
+  }),
+  'log.follow.objects.ms': int({
+    default: 3_000,
+    min: 10,
+    max: 20_000,
+    doc: 'Several brokers: how often one asks which objects others have sealed or compacted. Half a minute without an answer, and reads of committed records that need it are refused until there is one.',
+  }),
+  'log.follow.starts.ms': int({
+    default: 2_000,
+    min: 10,
+    max: 60_000,
+    doc: 'Several brokers: at most this often the starts of all partitions are read anew after retention or DeleteRecords elsewhere.',
+  }),
+  'log.follow.rows.lifetime.ms': int({
+    default: 20_000,
+    min: 100,
+    doc: 'Several brokers: how long a broker believes where records of an object lie. Far below log.delete.grace.ms, which keeps replaced objects for those who still do.',
+  }),
   'producer.id.expiration.ms': long({
     default: 86_400_000,
     min: 1_000,

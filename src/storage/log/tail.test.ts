@@ -30,6 +30,11 @@ class Feeder {
     this.tail.addMarkers(index);
   }
 
+  /** Somebody else's records. */
+  skip(partitionId: number, records: number): void {
+    this.#ends.set(partitionId, (this.#ends.get(partitionId) ?? 0) + records);
+  }
+
   flush(items: readonly (ItemOptions & { refuse?: boolean })[]): void {
     const slab = this.pool.acquire()!;
     const open = new OpenFlush(slab, 0, 0);
@@ -101,7 +106,8 @@ test('the oldest slab goes first, and stays in memory while a reader holds it', 
   for (let n = 0; n < 2; n += 1) feeder.flush([{ partitionId: 1, bytes: 9_000 }]);
   const held = feeder.tail.read(1, 0, { maxBytes: 1, endOffset: 9 })!;
   feeder.flush([{ partitionId: 1, bytes: 9_000 }]);
-  expect(feeder.tail.firstOffset(1)).toBe(1);
+  expect(feeder.tail.holds(1, 0)).toBe(false);
+  expect(feeder.tail.holds(1, 1)).toBe(true);
   expect(feeder.read(1, 0)).toBeUndefined();
   expect(feeder.pool.references(0)).toBe(1);
   for (const number of held.slabs) feeder.pool.release(number);
@@ -110,6 +116,21 @@ test('the oldest slab goes first, and stays in memory while a reader holds it', 
   expect(feeder.tail.bytes).toBe(65_536);
   feeder.tail.clear();
   expect(feeder.pool.free).toBe(4);
+});
+
+test('what others wrote between is a hole: a read ends before it, and finds what comes after', () => {
+  const feeder = new Feeder(98_304);
+  feeder.flush([{ partitionId: 1, bytes: 39 }]);
+  feeder.skip(1, 2);
+  feeder.flush([{ partitionId: 1, bytes: 39 }]);
+  feeder.flush([{ partitionId: 1, bytes: 39 }]);
+  expect(feeder.read(1, 0)).toEqual([[0, 100]]);
+  for (const offset of [1, 2]) {
+    expect(feeder.tail.holds(1, offset)).toBe(false);
+    expect(feeder.read(1, offset)).toBeUndefined();
+  }
+  expect(feeder.read(1, 3)!.map(([, bytes]) => bytes)).toEqual([200]);
+  expect(feeder.read(1, 5)).toBeUndefined();
 });
 
 test('a deleted partition is gone at once', () => {

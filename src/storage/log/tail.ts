@@ -1,6 +1,7 @@
 // The tail cache: the newest committed batches, still in the slabs they were admitted to. Consumers that keep up
 // never touch a disk. Bounded in bytes; the oldest slab goes as a whole. Batches of a partition lie scattered in
-// arrival order, so a read returns slices of slabs, short ones joined by copying.
+// arrival order, so a read returns slices of slabs, short ones joined by copying. What other brokers commit between is
+// not here: a partition then has holes, where a read ends and the next one goes to storage.
 // Not for: what is visible (the caller cuts at the watermark) and older data (cold-reader.ts).
 import { assert } from '../../base/assert.ts';
 import type { BatchColumns } from '../../metadata/batch-columns.ts';
@@ -132,15 +133,8 @@ export class TailCache {
 
   #push(partitionId: number, stretch: Stretch): void {
     const stretches = this.#partitions.get(partitionId);
-    if (stretches === undefined) {
-      this.#partitions.set(partitionId, [stretch]);
-      return;
-    }
-    const last = stretches.at(-1);
-    // A hole (a flush that never came here) makes everything before it useless for serial reads.
-    if (last !== undefined && lastOffset(last) !== stretch.flush.baseOffsets[stretch.start])
-      stretches.length = 0;
-    stretches.push(stretch);
+    if (stretches === undefined) this.#partitions.set(partitionId, [stretch]);
+    else stretches.push(stretch);
   }
 
   /** Lets go of the oldest slab. Returns false when none is held but the newest. */
@@ -180,10 +174,10 @@ export class TailCache {
     this.#partitions.delete(partitionId);
   }
 
-  /** First offset of the partition held here, Infinity when there is none. */
-  firstOffset(partitionId: number): number {
-    const first = this.#partitions.get(partitionId)?.[0];
-    return first === undefined ? Infinity : first.flush.baseOffsets[first.start]!;
+  /** True when a read from `offset` on finds something here. */
+  holds(partitionId: number, offset: number): boolean {
+    const stretches = this.#partitions.get(partitionId);
+    return stretches !== undefined && from(stretches, offset) < stretches.length;
   }
 
   /**
@@ -196,14 +190,18 @@ export class TailCache {
     limits: { readonly endOffset: number; readonly maxBytes: number },
   ): TailRead | undefined {
     const stretches = this.#partitions.get(partitionId);
-    if (stretches === undefined || offset < this.firstOffset(partitionId)) return undefined;
+    if (stretches === undefined) return undefined;
+    let s = from(stretches, offset);
+    if (s === stretches.length) return undefined;
     const collector = new Collector(this.#pool, limits.maxBytes);
-    for (let s = stretchOf(stretches, offset); s < stretches.length; s += 1) {
+    for (let next = -1; s < stretches.length; s += 1) {
       const { flush, start, end } = stretches[s]!;
+      if (next !== -1 && flush.baseOffsets[start] !== next) break;
       for (let n = entryOf(flush, start, end, offset); n < end; n += 1) {
         if (flush.baseOffsets[n]! >= limits.endOffset || !collector.add(flush, n))
           return collector.finish();
       }
+      next = lastOffset(stretches[s]!);
     }
     return collector.finish();
   }
@@ -360,6 +358,12 @@ function stretchOf(stretches: readonly Stretch[], offset: number): number {
     else low = middle + 1;
   }
   return low;
+}
+
+/** The stretch that holds `offset`, `stretches.length` when none does. */
+function from(stretches: readonly Stretch[], offset: number): number {
+  const s = stretchOf(stretches, offset);
+  return s < stretches.length && startOffset(stretches[s]!) <= offset ? s : stretches.length;
 }
 
 /** The first entry of `[start, end)` that ends above `offset`. */

@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest';
+import { openSqliteMetadata } from './sqlite/index.ts';
+import { TopicDirectory } from './topic-directory.ts';
+
+const topic = (name: string, n: number) => ({
+  topicId: `00000000-0000-0000-0000-00000000000${n}`,
+  name,
+  partitionCount: 2,
+  config: {},
+  nowMs: 1,
+});
+
+/** Two nodes on one store, and what the second one's listeners hear. */
+async function nodes() {
+  const metadata = openSqliteMetadata(':memory:');
+  const [one, two] = [
+    await TopicDirectory.load(metadata.topics),
+    await TopicDirectory.load(metadata.topics),
+  ];
+  const heard: string[] = [];
+  two.onChange((change) => heard.push(`${change.kind} ${change.topic.name}`));
+  return { one, two, heard, metadata };
+}
+
+test('a refresh brings what another node created, changed and deleted', async () => {
+  const { one, two, heard } = await nodes();
+  const created = await one.create(topic('a', 1));
+  await two.refresh();
+  expect(two.byName('a')).toEqual(created);
+  expect(two.byPartition(created.partitions[1]!)?.index).toBe(1);
+  await one.addPartitions(created.topicId, 3);
+  await one.alterConfig(created.topicId, { 'retention.ms': '5' });
+  await two.refresh();
+  expect(two.byName('a')).toEqual(one.byName('a'));
+  await two.refresh();
+  await one.delete(created.topicId);
+  await one.create(topic('a', 2));
+  await two.refresh();
+  expect(two.byId(created.topicId)).toBeUndefined();
+  expect(two.byPartition(created.partitions[0]!)).toBeUndefined();
+  expect(two.byName('a')?.topicId).toBe(topic('a', 2).topicId);
+  expect(heard).toEqual(['created a', 'changed a', 'deleted a', 'created a']);
+});
+
+test('what changes here while topics are read again is not undone', async () => {
+  const { two, heard, metadata } = await nodes();
+  const old = await two.create(topic('a', 1));
+  const list = metadata.topics.list.bind(metadata.topics);
+  let meanwhile = async () => {};
+  metadata.topics.list = async () => {
+    const rows = await list();
+    await meanwhile();
+    return rows;
+  };
+  meanwhile = async () => {
+    await two.delete(old.topicId);
+    await two.create(topic('b', 2));
+  };
+  await two.refresh();
+  expect(two.all().map(({ name }) => name)).toEqual(['b']);
+  meanwhile = async () => {
+    await two.alterConfig(topic('b', 2).topicId, { 'retention.ms': '5' });
+  };
+  await two.refresh();
+  expect(two.byName('b')?.config).toEqual({ 'retention.ms': '5' });
+  expect(heard).toEqual(['created a', 'deleted a', 'created b', 'changed b']);
+});
