@@ -41,7 +41,8 @@ export interface Recovered {
 /**
  * Makes the watermark agree with the table's history again.
  * `keep` goes on from the property's offsets (what the roll-back took is not written again), `rewind` from the
- * newest ranges that the history still has, `restart` from the beginning.
+ * newest ranges that the history still has, `restart` from the beginning. `before`: what must be done before the
+ * watermark moves to these offsets.
  */
 export async function recover(
   catalog: Catalog,
@@ -52,24 +53,29 @@ export async function recover(
     readonly epoch: number;
     readonly commitId: string;
   },
+  before: (offsets: ReadonlyMap<number, number>) => Promise<void> = async () => {},
 ): Promise<Recovered> {
   const loaded = await catalog.loadTable(identifier);
   const { metadata } = loaded;
   const back = readBack(metadata);
   if (back.kind === 'at' && options.policy !== 'restart') {
-    return { table: loaded, offsets: back.watermark.topics.get(options.topicId) ?? new Map() };
+    const offsets = back.watermark.topics.get(options.topicId) ?? new Map();
+    await before(offsets);
+    return { table: loaded, offsets };
   }
-  const before = back.kind === 'fresh' ? undefined : back.watermark;
+  const former = back.kind === 'fresh' ? undefined : back.watermark;
   const ancestor = back.kind === 'moved' ? back.ancestor : undefined;
-  const offsets = offsetsFor(options.policy, { before, loaded, topicId: options.topicId });
+  const { policy, topicId } = options;
+  const offsets = offsetsFor(policy, { before: former, loaded, topicId });
+  await before(offsets);
   const own = back.kind === 'at' ? back.watermark.snapshotId : ancestor?.['snapshot-id'];
   const watermark: Watermark = {
     commitId: options.commitId,
     topicId: options.topicId,
     epoch: options.epoch,
     snapshotId: own ?? NO_SNAPSHOT,
-    sequenceNumber: ancestor?.['sequence-number'] ?? before?.sequenceNumber ?? 0,
-    topics: new Map([...(before?.topics ?? []), [options.topicId, offsets]]),
+    sequenceNumber: ancestor?.['sequence-number'] ?? former?.sequenceNumber ?? 0,
+    topics: new Map([...(former?.topics ?? []), [options.topicId, offsets]]),
   };
   const table = await catalog.commitTable(identifier, {
     requirements: [

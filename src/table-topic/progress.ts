@@ -2,15 +2,13 @@
 // metadata store's copy; the table itself is the truth about what is committed (rule T4).
 // Not for: when to read or commit (coordinator.ts).
 import type { Clock } from '../base/clock.ts';
-import { type FloeError, isFloeError } from '../base/error.ts';
-import type { IdSource } from '../base/prng.ts';
-import type { Catalog, TableIdentifier } from '../catalog/catalog.ts';
+import type { FloeError } from '../base/error.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
 import type { OpenLetters, TableRecord, TablesMetadata } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
 import type { Log } from '../storage/log/log.ts';
 import { trouble } from './binding.ts';
-import { backfillOffset, type RecoveryPolicy, recover } from './positions.ts';
+import { backfillOffset } from './positions.ts';
 import type { Backfill } from './settings/index.ts';
 import { STAGES_PER_COMMIT } from './table-commits.ts';
 import { type Offsets, readBack } from './watermark.ts';
@@ -18,9 +16,7 @@ import { type Offsets, readBack } from './watermark.ts';
 export interface ProgressDeps {
   readonly tables: TablesMetadata;
   readonly log: Log;
-  readonly catalog: Catalog;
   readonly clock: Clock;
-  readonly ids: IdSource;
 }
 
 export class TableProgress {
@@ -54,7 +50,8 @@ export class TableProgress {
   /** The table holds everything below `offsets` now, and stages of so many bytes have left. */
   committed(offsets: Offsets, bytes: number): void {
     for (const [partition, offset] of offsets) this.#committedEnds.set(partition, offset);
-    this.stagedBytes -= bytes;
+    // What other nodes staged isn't counted before it is looked at.
+    this.stagedBytes = Math.max(0, this.stagedBytes - bytes);
   }
 
   /** Dead letters that are kept already of a partition's ranges, as of the last look. */
@@ -134,16 +131,22 @@ export class TableProgress {
     await this.#load();
   }
 
+  /** Where every partition is by the store, and which dead letters are kept. */
+  async loadPositions(): Promise<void> {
+    const { tables } = this.#deps;
+    for (const one of await tables.positions(this.#topic.topicId)) {
+      this.#stagedEnds.set(one.partition, one.stagedEnd);
+      this.#committedEnds.set(one.partition, one.committedEnd);
+    }
+    await this.loadLetters();
+  }
+
   async #load(): Promise<void> {
     const { tables } = this.#deps;
     const { topicId } = this.#topic;
-    for (const { partition, stagedEnd, committedEnd } of await tables.positions(topicId)) {
-      this.#stagedEnds.set(partition, stagedEnd);
-      this.#committedEnds.set(partition, committedEnd);
-    }
+    await this.loadPositions();
     const stages = await tables.stages(topicId, STAGES_PER_COMMIT);
     this.stagedBytes = stages.reduce((sum, stage) => sum + stage.bytes, 0);
-    await this.loadLetters();
   }
 
   /** T8, T4: what is staged doesn't fit the table; it is read again from where the table is. */
@@ -177,35 +180,6 @@ export class TableProgress {
     const record = await tables.rewind(topicId, epoch, request);
     await this.#load();
     return record;
-  }
-
-  /** Goes on as an operator chose, from a table that somebody rolled back, rewrote, replaced or dropped. */
-  async recover(
-    policy: RecoveryPolicy,
-    table: {
-      readonly identifier: TableIdentifier;
-      readonly epoch: number;
-      readonly backfill: Backfill;
-    },
-  ): Promise<TableRecord> {
-    const { catalog, tables, ids, clock, log } = this.#deps;
-    const { topicId, partitions } = this.#topic;
-    const { identifier, epoch, backfill } = table;
-    let offsets: Offsets = new Map();
-    try {
-      const commitId = ids.uuid();
-      ({ offsets } = await recover(catalog, identifier, { topicId, policy, epoch, commitId }));
-    } catch (caught) {
-      if (!isFloeError(caught, 'not-found')) throw caught;
-    }
-    const positions = await Promise.all(
-      partitions.map(async (partitionId, partition) => ({
-        partition,
-        offset: offsets.get(partition) ?? (await backfillOffset(log, partitionId, backfill)),
-      })),
-    );
-    await tables.rewind(topicId, epoch, { positions, nowMs: clock.now() });
-    return tables.update(topicId, epoch, policy === 'restart' ? { tableUuid: '' } : {});
   }
 }
 

@@ -2,10 +2,12 @@
 // (`table.topic.dropped`). Done once, before the table is opened; a process that dies in between does it again.
 // Not for: a table that somebody rolled back or rewrote (positions.ts, rule T2).
 import { FloeError, isFloeError } from '../base/error.ts';
+import type { IdSource } from '../base/prng.ts';
 import type { Catalog, LoadedTable, TableIdentifier } from '../catalog/catalog.ts';
 import type { TableRecord, TablesMetadata } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
 import type { Log } from '../storage/log/log.ts';
+import { lettersBack } from './operations/rewind.ts';
 import { backfillOffset } from './positions.ts';
 import type { TopicConfigs } from './settings/index.ts';
 import { isShared } from './table-owner.ts';
@@ -16,6 +18,7 @@ export interface RelocateDeps {
   readonly tables: TablesMetadata;
   readonly log: Log;
   readonly clock: { now(): number };
+  readonly ids: IdSource;
 }
 
 export interface Relocation {
@@ -54,7 +57,7 @@ export async function relocate(deps: RelocateDeps, move: Relocation): Promise<Ta
     await renameTables(deps.catalog, { record, from: former, to: identifier });
     return deps.tables.update(topic.topicId, record.epoch, { namespace, table });
   }
-  await startOver(deps, { ...move, from: former });
+  await startOver(deps, { ...move, from: former, to: identifier });
   return deps.tables.update(topic.topicId, record.epoch, { namespace, table, tableUuid: '' });
 }
 
@@ -121,11 +124,17 @@ async function find(
 
 /**
  * Drops what is staged; a new table begins where the former one stands (`continue`), or by the backfill setting.
- * `from`: the former table, when it is to be gone on from.
+ * `from`: the former table, when it is to be gone on from; `to`: where the new one will be.
  */
 async function startOver(
   deps: RelocateDeps,
-  { topic, record, config, from }: Omit<Relocation, 'identifier'> & { from?: TableIdentifier },
+  {
+    topic,
+    record,
+    config,
+    from,
+    to,
+  }: Omit<Relocation, 'identifier'> & { from?: TableIdentifier; to: TableIdentifier },
 ): Promise<void> {
   const { tables, log, clock } = deps;
   const goesOn = from !== undefined && config['table.topic.moved'] === 'continue';
@@ -137,11 +146,15 @@ async function startOver(
       offset: committed.get(partition) ?? (await backfillOffset(log, partitionId, backfill)),
     })),
   );
-  await tables.rewind(topic.topicId, record.epoch, {
-    positions,
-    nowMs: clock.now(),
-    lettersCommitted: committed,
-  });
+  const { topicId } = topic;
+  const { epoch } = record;
+  const start = new Map(positions.map(({ partition, offset }) => [partition, offset]));
+  // Letters that lie beside the new table already come no second time; others may come below where they are.
+  const there = await lettersBack(deps, { topicId, epoch, table: to, to: start });
+  const lettersCommitted = new Map(committed);
+  for (const [partition, offset] of there)
+    lettersCommitted.set(partition, Math.max(offset, committed.get(partition) ?? 0));
+  await tables.rewind(topicId, epoch, { positions, nowMs: clock.now(), lettersCommitted });
 }
 
 /** What the former table says itself; what is known here when it is gone. */
@@ -164,7 +177,8 @@ export async function forgetTable(
   deps: RelocateDeps,
   lost: Omit<Relocation, 'identifier'>,
 ): Promise<TableRecord> {
-  await startOver(deps, lost);
+  const { namespace, table: name } = lost.record;
+  await startOver(deps, { ...lost, to: { namespace, name } });
   return deps.tables.update(lost.topic.topicId, lost.record.epoch, { tableUuid: '' });
 }
 

@@ -2,13 +2,15 @@
 // binding to the table in the catalog. Opened anew after every trouble; the epoch is claimed once.
 // Not for: states (coordinator.ts), reading and staging (staging.ts), commits (commit-rounds.ts).
 import { assert } from '../base/assert.ts';
-import { FloeError, isFloeError } from '../base/error.ts';
+import { FloeError } from '../base/error.ts';
 import type { Logger } from '../base/log.ts';
+import type { IdSource } from '../base/prng.ts';
 import type { TableIdentifier } from '../catalog/catalog.ts';
 import type { TableRecord, TablesMetadata } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
 import type { Log } from '../storage/log/log.ts';
 import { type BindingDeps, type BindingOptions, isLost, TableBinding } from './binding.ts';
+import { recoverTable } from './operations/recover-table.ts';
 import {
   type ReplayDeps,
   type Replayed,
@@ -17,9 +19,9 @@ import {
   settleReplays,
 } from './operations/replay.ts';
 import {
+  lettersBack,
   type RewindDeps,
   type Rewound,
-  rewindLetters,
   rewindTable,
   rewindTarget,
 } from './operations/rewind.ts';
@@ -33,6 +35,7 @@ import type { Offsets } from './watermark.ts';
 export interface SessionDeps extends BindingDeps {
   readonly tables: TablesMetadata;
   readonly log: Log;
+  readonly ids: IdSource;
   readonly logger: Logger;
 }
 
@@ -85,8 +88,9 @@ export class TableSession {
   /** Goes on as an operator chose, from a table that somebody moved. */
   async recover(policy: RecoveryPolicy): Promise<void> {
     const backfill = resolveTopicConfigs(this.#topic.config)['table.topic.backfill'];
-    const table = { identifier: this.identifier, epoch: this.epoch, backfill };
-    this.#record = await this.#progress.recover(policy, table);
+    const { identifier, epoch } = this;
+    const request = { topic: this.#topic, identifier, epoch, policy, backfill };
+    this.#record = await recoverTable(this.#deps, request);
   }
 
   /** Finds or creates the table and reads back how far it is. False: its columns aren't known yet. */
@@ -145,7 +149,7 @@ export class TableSession {
     const { identifier, tableUuid, epoch } = this;
     const request = { topicId, topicName, epoch, identifier, tableUuid, to };
     const target = await rewindTarget(deps, request);
-    const letters = await this.#rewindLetters(deps, to);
+    const letters = await lettersBack(deps, { topicId, epoch, table: identifier, to });
     // The store first: should the table not follow, its own offsets win again at the next look (T4).
     this.#record = await this.#progress.rewindAll(target, epoch, letters);
     return rewindTable(deps, request);
@@ -172,19 +176,6 @@ export class TableSession {
     if (config['table.topic.upsert.enable'] !== true) return;
     const remedy = 'drop the table and resume with policy "restart" to fill it again';
     throw new FloeError('unsupported', `${why}: ${remedy}`);
-  }
-
-  /** Where the table of dead letters was: letters below it are in it. */
-  async #rewindLetters(deps: RewindDeps, to: Offsets): Promise<Offsets> {
-    const { namespace, name } = this.identifier;
-    const identifier = { namespace, name: `${name}_dlq` };
-    const { topicId } = this.#topic;
-    try {
-      return await rewindLetters(deps, { topicId, epoch: this.epoch, identifier, to });
-    } catch (caught) {
-      if (isFloeError(caught, 'not-found')) return new Map();
-      throw caught;
-    }
   }
 
   /** T8, T4: what is staged is dropped, and read again from where the table is. */

@@ -130,7 +130,7 @@ function ownWatermark({ metadata }: LoadedTable, { tableUuid }: RewindRequest): 
  * The table of dead letters starts again there, its rows stay: which offsets it has is known (metadata, letters).
  * @returns where it was. @throws FloeError `not-found` when there is none.
  */
-export async function rewindLetters(
+async function rewindLetters(
   { catalog, ids }: Pick<RewindDeps, 'catalog' | 'ids'>,
   request: Omit<RewindRequest, 'tableUuid' | 'topicName'>,
 ): Promise<Offsets> {
@@ -145,6 +145,24 @@ export async function rewindLetters(
   const watermark = { ...read.watermark, commitId: ids.uuid(), topicId, epoch, topics };
   await catalog.commitTable(identifier, watermarkOnly(table, watermark));
   return current;
+}
+
+/**
+ * The table of dead letters beside `table` starts again at `to` at the latest: a record from there on that is no row is a
+ * letter again, unless it is known as one. @returns where it was, empty when there is none.
+ */
+export async function lettersBack(
+  deps: Pick<RewindDeps, 'catalog' | 'ids'>,
+  request: Pick<RewindRequest, 'topicId' | 'epoch' | 'to'> & { readonly table: TableIdentifier },
+): Promise<Offsets> {
+  const { topicId, epoch, to, table } = request;
+  const identifier = { ...table, name: `${table.name}_dlq` };
+  try {
+    return await rewindLetters(deps, { topicId, epoch, identifier, to });
+  } catch (caught) {
+    if (isFloeError(caught, 'not-found')) return new Map();
+    throw caught;
+  }
 }
 
 async function attemptRewind(
