@@ -2,6 +2,8 @@
 // state. What is in those files is the catalog's business (catalog/); here a pointer only moves when it is where the
 // mover saw it. A namespace is its levels joined by U+001F, which no level may contain. Tables and views share names.
 
+import { FloeError } from '../base/error.ts';
+
 /** Levels joined by {@link LEVEL_SEPARATOR}; '' is the root, which holds namespaces but no tables. */
 export type NamespaceKey = string;
 
@@ -76,3 +78,61 @@ export interface CatalogMetadata {
   /** A secret of this catalog: `fresh` becomes it if there is none yet. Returns the one that holds. */
   secret(name: string, fresh: string): Promise<string>;
 }
+
+// Texts as Java clients and their tests know them.
+
+const KINDS: Readonly<Record<PointerKind, string>> = { table: 'Table', view: 'View' };
+const shown = (namespace: NamespaceKey) => namespace.split(LEVEL_SEPARATOR).join('.');
+const shownName = ({ namespace, name }: PointerName) => `${shown(namespace)}.${name}`;
+
+/** @returns the error of a namespace that isn't there. */
+export const missingNamespace = (namespace: NamespaceKey): FloeError =>
+  new FloeError('not-found', `Namespace does not exist: ${shown(namespace)}`, {
+    details: { thing: 'namespace' },
+  });
+
+/** @returns the error of a namespace that is there already. */
+export const namespaceTaken = (namespace: NamespaceKey): FloeError =>
+  new FloeError('conflict', `Namespace already exists: ${shown(namespace)}`, {
+    details: { thing: 'namespace' },
+  });
+
+/** @returns the error of a namespace that can't be dropped yet. */
+export const namespaceNotEmpty = (namespace: NamespaceKey): FloeError =>
+  new FloeError(
+    'conflict',
+    `Namespace ${shown(namespace)} is not empty: drop its tables, views and namespaces first`,
+    { details: { thing: 'namespace', reason: 'not-empty' } },
+  );
+
+/** @returns the error of a table or view that isn't there. */
+export const missingPointer = (pointer: PointerName): FloeError =>
+  new FloeError('not-found', `${KINDS[pointer.kind]} does not exist: ${shownName(pointer)}`, {
+    details: { thing: pointer.kind },
+  });
+
+/** @returns the error of a name that something has already. */
+export const pointerTaken = (wanted: PointerName, present: Pointer): FloeError =>
+  new FloeError(
+    'conflict',
+    wanted.kind === present.kind
+      ? `${KINDS[present.kind]} already exists: ${shownName(present)}`
+      : `${KINDS[present.kind]} with same name already exists: ${shownName(present)}`,
+    { details: { thing: present.kind } },
+  );
+
+/** @returns the error of a commit upon a state that is no longer the present one. */
+export const pointerMoved = (move: PointerMove): FloeError =>
+  new FloeError(
+    'conflict',
+    `Cannot commit: ${move.kind} "${shownName(move)}" has changed meanwhile: reload it and decide afresh`,
+    { details: { thing: move.kind, reason: 'moved' } },
+  );
+
+/** @returns the error of a rename to a name that something has. */
+export const renameTaken = (from: PointerName, to: PointerName, present: Pointer): FloeError =>
+  new FloeError(
+    'conflict',
+    `Cannot rename ${shownName(from)} to ${shownName(to)}. ${KINDS[present.kind]} already exists`,
+    { details: { thing: present.kind } },
+  );

@@ -100,16 +100,29 @@ export class PostgresLeases implements LeasesMetadata {
 }
 
 /**
- * Asserts in the writing transaction that nobody has taken the lease since; a takeover waits until the transaction
- * ends. Its first statement, before any other lock. @throws FloeError `conflict` when the epoch is over (T6).
+ * Asserts in the writing transaction that nobody has taken a lease since; a takeover waits until the transaction ends.
+ * Its first statement, before any other lock. Stricter than on SQLite: who writes here has taken its leases here.
+ * @throws FloeError `conflict` when an epoch is over (T6).
  */
-export async function assertLease(tx: Transaction, { name, epoch }: LeaseToken): Promise<void> {
-  const row = await tx.row(
-    'SELECT 1 AS held FROM leases WHERE name = $1 AND epoch = $2 FOR KEY SHARE',
-    [name, epoch],
+export async function assertLeases(tx: Transaction, tokens: readonly LeaseToken[]): Promise<void> {
+  if (tokens.length === 0) return;
+  const rows = await tx.rows<LeaseToken>(
+    'SELECT name, epoch FROM leases WHERE name = ANY ($1::text[]) ORDER BY name FOR KEY SHARE',
+    [tokens.map(({ name }) => name)],
   );
-  if (row === undefined)
-    throw new FloeError('conflict', `lease "${name}" of epoch ${epoch} is another's now`, {
-      details: { lease: name },
-    });
+  const epochs = new Map(rows.map(({ name, epoch }) => [name, epoch]));
+  for (const { name, epoch } of tokens) {
+    const now = epochs.get(name) ?? 0;
+    if (now === epoch) continue;
+    throw new FloeError(
+      'conflict',
+      `lease ${name} is held by another with epoch ${now}, no longer with ${epoch}`,
+      { details: { lease: name } },
+    );
+  }
+}
+
+/** {@link assertLeases} of one. */
+export function assertLease(tx: Transaction, token: LeaseToken): Promise<void> {
+  return assertLeases(tx, [token]);
 }

@@ -1,15 +1,21 @@
 // The catalog's pointers on SQLite. See metadata/catalog.ts for the contract.
-import { FloeError } from '../../base/error.ts';
 import {
   type CatalogMetadata,
   LEVEL_SEPARATOR,
+  missingNamespace,
+  missingPointer,
   type NamespaceKey,
+  namespaceNotEmpty,
+  namespaceTaken,
   type PageRequest,
   type Pointer,
   type PointerKind,
   type PointerMove,
   type PointerName,
   type PropertyChanges,
+  pointerMoved,
+  pointerTaken,
+  renameTaken,
 } from '../catalog.ts';
 import type { Database, Migration } from './database.ts';
 
@@ -36,27 +42,6 @@ export const catalogMigrations: readonly Migration[] = [
 /** No limit, in SQL. */
 const ALL = -1;
 
-const shown = (namespace: NamespaceKey) => namespace.split(LEVEL_SEPARATOR).join('.');
-const missingNamespace = (namespace: NamespaceKey) =>
-  new FloeError('not-found', `Namespace does not exist: ${shown(namespace)}`, {
-    details: { thing: 'namespace' },
-  });
-const KINDS: Readonly<Record<PointerKind, string>> = { table: 'Table', view: 'View' };
-const shownName = ({ namespace, name }: PointerName) => `${shown(namespace)}.${name}`;
-const missing = (pointer: PointerName) =>
-  new FloeError('not-found', `${KINDS[pointer.kind]} does not exist: ${shownName(pointer)}`, {
-    details: { thing: pointer.kind },
-  });
-/** Texts as Java clients and their tests know them. */
-const taken = (wanted: PointerName, present: Pointer) =>
-  new FloeError(
-    'conflict',
-    wanted.kind === present.kind
-      ? `${KINDS[present.kind]} already exists: ${shownName(present)}`
-      : `${KINDS[present.kind]} with same name already exists: ${shownName(present)}`,
-    { details: { thing: present.kind } },
-  );
-
 export class SqliteCatalog implements CatalogMetadata {
   readonly #db: Database;
 
@@ -70,9 +55,7 @@ export class SqliteCatalog implements CatalogMetadata {
     this.#db.transaction(() => {
       if (parent !== '') this.#requireNamespace(parent);
       if (this.#properties(namespace) !== undefined) {
-        throw new FloeError('conflict', `Namespace already exists: ${shown(namespace)}`, {
-          details: { thing: 'namespace' },
-        });
+        throw namespaceTaken(namespace);
       }
       this.#db
         .prepare('INSERT INTO catalog_namespaces (namespace, parent, properties) VALUES (?, ?, ?)')
@@ -117,11 +100,7 @@ export class SqliteCatalog implements CatalogMetadata {
           .prepare('SELECT 1 FROM catalog_namespaces WHERE parent = ? LIMIT 1')
           .get(namespace);
       if (holds !== undefined) {
-        throw new FloeError(
-          'conflict',
-          `Namespace ${shown(namespace)} is not empty: drop its tables, views and namespaces first`,
-          { details: { thing: 'namespace', reason: 'not-empty' } },
-        );
+        throw namespaceNotEmpty(namespace);
       }
       this.#db.prepare('DELETE FROM catalog_namespaces WHERE namespace = ?').run(namespace);
     });
@@ -155,17 +134,13 @@ export class SqliteCatalog implements CatalogMetadata {
     const present = this.#pointer(move.namespace, move.name);
     if (move.from === undefined) {
       this.#requireNamespace(move.namespace);
-      if (present !== undefined) throw taken(move, present);
+      if (present !== undefined) throw pointerTaken(move, present);
       this.#insert({ ...move, metadataLocation: move.to });
       return;
     }
-    if (present === undefined || present.kind !== move.kind) throw missing(move);
+    if (present === undefined || present.kind !== move.kind) throw missingPointer(move);
     if (present.metadataLocation !== move.from) {
-      throw new FloeError(
-        'conflict',
-        `Cannot commit: ${move.kind} "${shownName(move)}" has changed meanwhile: reload it and decide afresh`,
-        { details: { thing: move.kind, reason: 'moved' } },
-      );
+      throw pointerMoved(move);
     }
     this.#db
       .prepare('UPDATE catalog_tables SET metadata_location = ? WHERE namespace = ? AND name = ?')
@@ -178,11 +153,7 @@ export class SqliteCatalog implements CatalogMetadata {
       this.#requireNamespace(to.namespace);
       const present = this.#pointer(to.namespace, to.name);
       if (present !== undefined) {
-        throw new FloeError(
-          'conflict',
-          `Cannot rename ${shownName(from)} to ${shownName(to)}. ${KINDS[present.kind]} already exists`,
-          { details: { thing: present.kind } },
-        );
+        throw renameTaken(from, to, present);
       }
       this.#insert({ ...to, kind: from.kind, metadataLocation: pointer.metadataLocation });
     });
@@ -211,7 +182,7 @@ export class SqliteCatalog implements CatalogMetadata {
 
   #delete(name: PointerName): Pointer {
     const pointer = this.#pointer(name.namespace, name.name);
-    if (pointer === undefined || pointer.kind !== name.kind) throw missing(name);
+    if (pointer === undefined || pointer.kind !== name.kind) throw missingPointer(name);
     this.#db
       .prepare('DELETE FROM catalog_tables WHERE namespace = ? AND name = ?')
       .run(name.namespace, name.name);

@@ -18,7 +18,7 @@ import {
   decodeMembers,
   encodeConsumerMember,
   encodeMembers,
-} from './group-members.ts';
+} from '../group-members.ts';
 import { assertLeases, type LeaseEpochs } from './lease-epochs.ts';
 
 /** After the topics' migrations: offsets refer to partitions. */

@@ -1,6 +1,6 @@
-// Members of groups as text in SQLite: JSON with bytes as base64. Written once per rebalance or step of one, so that
-// size and speed don't matter. Not for: tables and transactions (groups.ts).
-import type { StoredConsumerMember, StoredMember } from '../groups.ts';
+// Members of groups as text in a database: JSON with bytes as base64. Written once per rebalance or step of one, so that
+// size and speed don't matter. Not for: tables and transactions (sqlite/groups.ts, postgres/groups.ts).
+import type { StoredConsumerMember, StoredMember } from './groups.ts';
 
 type ProtocolJson = { readonly name: string; readonly metadata: string };
 

@@ -1,0 +1,59 @@
+// What all nodes of a cluster share, on PostgreSQL. See metadata/cluster.ts for the contract.
+import { FloeError } from '../../base/error.ts';
+import type { ClusterMetadata } from '../cluster.ts';
+import type { Database } from './database.ts';
+import type { Migration } from './migrations.ts';
+
+export const clusterMigrations: readonly Migration[] = [
+  {
+    name: 'cluster-1',
+    sql: `
+      CREATE TABLE cluster (
+        only_row bool PRIMARY KEY DEFAULT true CHECK (only_row), cluster_id text, secret bytea);
+      INSERT INTO cluster DEFAULT VALUES;`,
+  },
+];
+
+export class PostgresCluster implements ClusterMetadata {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async clusterId(): Promise<string | undefined> {
+    const row = await this.#db
+      .on('read')
+      .row<{ cluster_id: string | null }>('SELECT cluster_id FROM cluster');
+    return row?.cluster_id ?? undefined;
+  }
+
+  async keepClusterId(clusterId: string): Promise<void> {
+    const row = await this.#db.transaction('write', (tx) =>
+      tx.row<{ cluster_id: string }>(
+        'UPDATE cluster SET cluster_id = coalesce(cluster_id, $1) RETURNING cluster_id',
+        [clusterId],
+      ),
+    );
+    const kept = row!.cluster_id;
+    if (kept !== clusterId)
+      throw new FloeError('conflict', `this metadata belongs to cluster ${kept}, not ${clusterId}`);
+  }
+
+  async secret(fresh: Uint8Array): Promise<Uint8Array> {
+    const row = await this.#db.transaction('write', (tx) =>
+      tx.row<{ secret: Uint8Array }>(
+        'UPDATE cluster SET secret = coalesce(secret, $1) RETURNING secret',
+        [fresh],
+      ),
+    );
+    return row!.secret;
+  }
+
+  async nowMs(): Promise<number> {
+    const row = await this.#db
+      .on('lease')
+      .row<{ now: number }>('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS now');
+    return row!.now;
+  }
+}
