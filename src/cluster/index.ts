@@ -1,5 +1,8 @@
 // The cluster as other folders see it.
 export type { Cluster, ClusterNode, Leases, WantedLease } from './cluster.ts';
+export { LeaseKeeper } from './lease-keeper.ts';
 export { LEVELS } from './levels.ts';
+export { ClusterMember, type NodeAddresses } from './node.ts';
 export { chooseNode } from './rendezvous.ts';
+export { type ClusterSettings, clusterSettings } from './settings.ts';
 export { soloCluster, soloLeases } from './solo.ts';

@@ -1,7 +1,7 @@
 // Levels: versions of what nodes say to each other (hints) and write for each other (metadata rows, objects). During a
 // rolling upgrade old and new programs live side by side, so whoever writes a new form asks `cluster.level()` first
 // and writes the old one below its level. A program speaks a range; the cluster's level is the highest that all
-// living nodes speak. Each release that changes a form raises `max`, and `min` when it drops an old one.
+// living nodes speak, and never goes back: a program that doesn't speak it may not join any more.
 import { FloeError } from '../base/error.ts';
 import type { NodeDescription } from '../metadata/nodes.ts';
 
@@ -9,12 +9,12 @@ export type Levels = NodeDescription['levels'];
 
 /**
  * What this program speaks. Level 1: the first with clusters.
- * How a form changes: raise `max` to n, read both forms, write the new one only when `cluster.level() >= n`.
+ * How a form changes: raise `max` to n, read both forms, write the new one only when `cluster.level() >= n`; a later
+ * release that no longer reads the old form raises `min`.
  */
 export const LEVELS: Levels = { min: 1, max: 1 };
 
 interface Speaker {
-  readonly nodeId: number;
   readonly version: string;
   readonly levels: Levels;
 }
@@ -27,16 +27,23 @@ export function commonLevel(speakers: readonly Pick<Speaker, 'levels'>[]): numbe
   return highest >= lowest ? highest : undefined;
 }
 
-/** @throws FloeError `conflict` naming the living node that `newcomer` can't talk to, and the way out. */
-export function assertLevels(newcomer: Omit<Speaker, 'nodeId'>, living: readonly Speaker[]): void {
+/**
+ * The level at which `newcomer` joins those that live.
+ * @throws FloeError `conflict` when it doesn't speak theirs, with the way out.
+ */
+export function joinLevel(newcomer: Speaker, living: readonly Speaker[]): number {
   const { min, max } = newcomer.levels;
-  for (const { nodeId, version, levels } of living) {
-    if (levels.max >= min && levels.min <= max) continue;
-    const older = levels.max < min;
-    throw new FloeError(
-      'conflict',
-      `this program (${newcomer.version}) speaks levels ${min} to ${max}, node ${nodeId} (${version}) speaks ` +
-        `${levels.min} to ${levels.max}: ${older ? `upgrade node ${nodeId} first, to a version between the two` : 'start a newer version here'}`,
-    );
-  }
+  const theirs = commonLevel(living);
+  if (theirs === undefined) return max;
+  if (theirs >= min && theirs <= max) return theirs;
+  const versions = [...new Set(living.map(({ version }) => version))].join(', ');
+  const remedy =
+    theirs < min
+      ? 'first upgrade all of them to a version between the two'
+      : 'they have gone on to a level that this program does not know: start their version here';
+  throw new FloeError(
+    'conflict',
+    `this program (${newcomer.version}) speaks levels ${min} to ${max}, the living nodes (${versions}) ` +
+      `are at level ${theirs}: ${remedy}`,
+  );
 }
