@@ -4,14 +4,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs, { type Consumer, type Kafka, type Producer, type Transaction } from 'kafkajs';
 import { type Entry, recorder } from './history.ts';
-import { poll, withWire } from './reader.ts';
+import { poll, withAnyWire } from './reader.ts';
 import { GROUP_PREFIX, PARTITIONS, TOPIC } from './topic.ts';
 
 const [role, name, broker, file] = process.argv.slice(2) as [string, string, string, string];
 const write = recorder(file);
 const kafka: Kafka = new kafkajs.Kafka({
   clientId: name,
-  brokers: [broker],
+  brokers: broker.split(','),
   logLevel: kafkajs.logLevel.NOTHING,
   connectionTimeout: 2_000,
   requestTimeout: 10_000,
@@ -126,7 +126,7 @@ async function read(): Promise<void> {
   write({ op: 'began' });
   while (!stopping) {
     try {
-      await withWire(broker, async (wire) => {
+      await withAnyWire(broker, async (wire) => {
         while (!stopping)
           for (const [partition, offset] of positions.entries()) {
             const { records, next } = await poll(wire, { partition, offset, committedOnly: true });

@@ -87,4 +87,16 @@ function take(
   return { records, next };
 }
 
-export { type WireClient, withWire };
+/** {@link withWire} to one of several servers, `HOST:PORT,…`; the next one by the next call when it is away. */
+export async function withAnyWire<T>(
+  servers: string,
+  work: (client: WireClient) => Promise<T>,
+): Promise<T> {
+  const all = servers.split(',');
+  turn += 1;
+  return withWire(all[turn % all.length]!, work);
+}
+
+let turn = 0;
+
+export type { WireClient };

@@ -1,8 +1,8 @@
 // The consistency workload: producers, transactional producers and consumers, each a process of its own with an
 // unmodified client, beside kill -9, pauses and slow storage; then everything they saw is held against the log and the
 // table (check.ts).
-//   npm run consistency -- [--minutes 30] [--storage local,s3] [--seed 1] [--keep]
-// `s3` needs the object store of `npm run test:s3` and is left out where there is none.
+//   npm run consistency -- [--minutes 30] [--on local,s3,cluster] [--seed 1] [--keep]
+// `s3` needs the object store of `npm run test:s3` and is left out where there is none; `cluster` is three brokers.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,20 +12,20 @@ import { parseArgs } from 'node:util';
 import kafkajs from 'kafkajs';
 import { type Prng, seededPrng } from '../../src/base/prng.ts';
 import { awaitRows } from '../../src/cli/await-rows.ts';
-import { type ChildNode, endTogether, startChild } from '../../src/cli/child.ts';
+import { endTogether } from '../../src/cli/child.ts';
 import { call } from '../../src/cli/http-client.ts';
-import { freePort } from '../free-port.ts';
-import { startS3, TEST_ACCESS_KEY, TEST_SECRET_KEY, type TestS3 } from '../s3/server.ts';
 import { check, type Scan } from './check.ts';
 import { readHistory } from './history.ts';
-import { poll, withWire } from './reader.ts';
-import { type SlowProxy, slowProxy } from './slow-proxy.ts';
+import { localNode, s3Node } from './one-node.ts';
+import { poll, withAnyWire } from './reader.ts';
+import type { Target } from './target.ts';
+import { threeBrokers } from './three-brokers.ts';
 import { PARTITIONS, TOPIC } from './topic.ts';
 
 const { values: args } = parseArgs({
   options: {
     minutes: { type: 'string', default: '30' },
-    storage: { type: 'string', default: 'local,s3' },
+    on: { type: 'string', default: 'local,s3' },
     seed: { type: 'string', default: '1' },
     keep: { type: 'boolean', default: false },
   },
@@ -51,42 +51,23 @@ const reads = (role: string) => role === 'consumer' || role === 'reader';
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
 class Run {
-  readonly folder = mkdtempSync(join(tmpdir(), 'floe-consistency-'));
+  readonly folder: string;
+  readonly target: Target;
   readonly prng: Prng;
-  readonly kafkaPort: number;
-  readonly storageArgs: readonly string[];
-  readonly proxy: SlowProxy | undefined;
-  node!: ChildNode;
   readonly #clients = new Map<string, ChildProcess>();
   /** Each kind once, in any order, before any comes again. */
   readonly #ahead: string[] = [];
   readonly faults: string[] = [];
   readonly nemeses: Record<string, number> = {};
 
-  constructor(kafkaPort: number, storageArgs: readonly string[], proxy?: SlowProxy) {
+  constructor(folder: string, target: Target) {
+    this.folder = folder;
+    this.target = target;
     this.prng = seededPrng(Number(args.seed));
-    this.kafkaPort = kafkaPort;
-    this.storageArgs = storageArgs;
-    this.proxy = proxy;
   }
 
   get broker(): string {
-    return `127.0.0.1:${this.kafkaPort}`;
-  }
-
-  async startNode(): Promise<void> {
-    const settings = [
-      '--set',
-      'table.sweep.age.ms=5000',
-      '--set',
-      'log.retention.check.interval.ms=5000',
-    ];
-    this.node = await startChild(join(this.folder, 'data'), [
-      '--kafka',
-      this.broker,
-      ...settings,
-      ...this.storageArgs,
-    ]);
+    return this.target.brokers;
   }
 
   startClient(role: string, name: string): void {
@@ -111,38 +92,15 @@ class Run {
 
   /** One bad thing, and its end. */
   async harm(): Promise<void> {
-    if (this.#ahead.length === 0) {
-      this.#ahead.push(
-        'kill',
-        'pause',
-        'client',
-        ...(this.proxy === undefined ? [] : ['slow', 'cut']),
-      );
-    }
-    const [kind = 'kill'] = this.#ahead.splice(this.prng.int(this.#ahead.length), 1);
+    const { harms } = this.target;
+    if (this.#ahead.length === 0) this.#ahead.push('client', ...Object.keys(harms));
+    const [kind = 'client'] = this.#ahead.splice(this.prng.int(this.#ahead.length), 1);
     this.nemeses[kind] = (this.nemeses[kind] ?? 0) + 1;
-    switch (kind) {
-      case 'kill':
-        await this.node.kill();
-        await sleep(this.prng.int(1_000));
-        await this.startNode();
-        break;
-      case 'pause':
-        process.kill(this.node.pid, 'SIGSTOP');
-        await sleep(500 + this.prng.int(7_000));
-        process.kill(this.node.pid, 'SIGCONT');
-        break;
-      case 'client': {
-        const [role, name] = CLIENTS[this.prng.int(CLIENTS.length)]!;
-        await ended(this.#clients.get(name)!, 'SIGKILL');
-        this.startClient(role, name);
-        break;
-      }
-      default:
-        this.proxy!.delayMs = kind === 'cut' ? Infinity : 100 + this.prng.int(1_500);
-        await sleep(1_000 + this.prng.int(6_000));
-        this.proxy!.delayMs = 0;
-    }
+    const harm = harms[kind];
+    if (harm !== undefined) return harm(this.prng);
+    const [role, name] = CLIENTS[this.prng.int(CLIENTS.length)]!;
+    await ended(this.#clients.get(name)!, 'SIGKILL');
+    this.startClient(role, name);
   }
 
   /** I3, I5: producers end, then the consumers, once they have seen what came last. */
@@ -193,8 +151,7 @@ class Run {
 
   async end(): Promise<void> {
     for (const child of this.#clients.values()) await ended(child, 'SIGKILL');
-    await this.node?.stop();
-    this.proxy?.stop();
+    await this.target.stop();
     if (!args.keep) rmSync(this.folder, { recursive: true, force: true });
   }
 }
@@ -209,7 +166,11 @@ function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<number | st
 }
 
 const kafka = (broker: string) =>
-  new kafkajs.Kafka({ clientId: 'checker', brokers: [broker], logLevel: kafkajs.logLevel.NOTHING });
+  new kafkajs.Kafka({
+    clientId: 'checker',
+    brokers: broker.split(','),
+    logLevel: kafkajs.logLevel.NOTHING,
+  });
 
 async function createTopic(broker: string): Promise<void> {
   const admin = kafka(broker).admin();
@@ -244,7 +205,7 @@ async function sendLast(broker: string): Promise<readonly string[]> {
 /** Everything from the start, until the last records came by. */
 function scan(broker: string, committedOnly: boolean): Promise<Scan> {
   const deadline = performance.now() + REST_MS;
-  return withWire(broker, async (wire) => {
+  return withAnyWire(broker, async (wire) => {
     const found = new Map<number, Map<number, string>>();
     for (const [partition, last] of LAST.entries()) {
       const records = new Map<number, string>();
@@ -277,14 +238,13 @@ async function tableRows(server: string): Promise<(readonly [number, number, str
 async function evidence(run: Run) {
   const committed = await scan(run.broker, true);
   const uncommitted = await scan(run.broker, false);
-  const server = run.node.addresses.http;
+  const server = run.target.http;
   // How many rows there should be is the checker's question.
   await awaitRows({ server, topic: TOPIC, rows: 0, timeoutMs: REST_MS });
   return { histories: run.histories(), committed, uncommitted, table: await tableRows(server) };
 }
 
 async function play(run: Run, untilMs: number): Promise<boolean> {
-  await run.startNode();
   await createTopic(run.broker);
   for (const [role, name] of CLIENTS) run.startClient(role, name);
   while (performance.now() < untilMs) {
@@ -301,37 +261,31 @@ async function play(run: Run, untilMs: number): Promise<boolean> {
   return all.length === 0;
 }
 
-async function s3Args(s3: TestS3, proxy: SlowProxy): Promise<string[]> {
-  const settings = {
-    's3.endpoint': proxy.endpoint,
-    's3.path.style': 'true',
-    's3.region': 'us-east-1',
-    's3.access.key.id': TEST_ACCESS_KEY,
-    's3.secret.access.key': TEST_SECRET_KEY,
-  };
-  const set = Object.entries(settings).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
-  return ['--storage', `s3://${await s3.bucket()}/consistency`, ...set];
-}
+const TARGETS: Readonly<Record<string, (folder: string) => Promise<Target | undefined>>> = {
+  local: localNode,
+  s3: s3Node,
+  cluster: threeBrokers,
+};
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
-const storages = args.storage.split(',');
-const shareMs = (Number(args.minutes) * 60_000) / storages.length;
+const names = args.on.split(',');
+const shareMs = (Number(args.minutes) * 60_000) / names.length;
 let passed = 0;
 let failed = 0;
 let skipped = 0;
-for (const storage of storages) {
-  const s3 = storage === 's3' ? await startS3() : undefined;
-  if (storage === 's3' && s3 === undefined) {
+for (const name of names) {
+  const start = TARGETS[name];
+  if (start === undefined) throw new Error(`--on ${name}: one of ${Object.keys(TARGETS)}`);
+  const folder = mkdtempSync(join(tmpdir(), 'floe-consistency-'));
+  const target = await start(folder);
+  if (target === undefined) {
     say('skipped s3: no object store (npm run test:s3 installs one)');
     skipped += 1;
+    rmSync(folder, { recursive: true, force: true });
     continue;
   }
-  const proxy = s3 === undefined ? undefined : await slowProxy(s3.endpoint);
-  const storageArgs = s3 === undefined ? [] : await s3Args(s3, proxy!);
-  const run = new Run(await freePort(), storageArgs, proxy);
-  say(
-    `consistency on ${storage}, ${Math.round(shareMs / 1_000)} s, SEED=${args.seed}, ${run.folder}`,
-  );
+  const run = new Run(folder, target);
+  say(`consistency on ${name}, ${Math.round(shareMs / 1_000)} s, SEED=${args.seed}, ${folder}`);
   try {
     if (await play(run, performance.now() + shareMs)) passed += 1;
     else failed += 1;
@@ -340,7 +294,6 @@ for (const storage of storages) {
     failed += 1;
   } finally {
     await run.end();
-    await s3?.stop();
   }
 }
 say(`${passed} passed, ${failed} failed, ${skipped} skipped`);
