@@ -1,5 +1,6 @@
 // Compares what clients were told with what the log holds, once faults have ended: the invariants by name.
 import { entriesOf, openIndex } from '../../src/metadata/packed-index.ts';
+import type { Surroundings } from './surroundings.ts';
 import { auditMarkers } from './transaction-auditor.ts';
 import type { SentBatch, Workload } from './workload.ts';
 import type { World } from './world.ts';
@@ -7,7 +8,7 @@ import type { World } from './world.ts';
 const MAX_FAILURES = 3;
 
 /** Reads every partition from its log start to its end. @throws Error naming the invariant that is broken. */
-export async function audit(world: World, workload: Workload): Promise<void> {
+export async function audit(world: Surroundings, workload: Workload): Promise<void> {
   const found = new Map<number, string[]>();
   for (const partitionId of workload.partitionIds) {
     const marks = world.node.log.watermarks(partitionId);
@@ -15,7 +16,7 @@ export async function audit(world: World, workload: Workload): Promise<void> {
     await checkMetadata(world, partitionId, marks.highWatermark);
     // A read may share a request to the store that was sent while faults were on: then it fails once more.
     for (let offset = marks.logStartOffset, failures = 0; offset < marks.highWatermark; ) {
-      const next = await world.drive(workload.readFrom(partitionId, offset, 10_000));
+      const next = await world.drive(workload.readFrom(partitionId, offset, { maxBytes: 10_000, at: world }));
       failures = next <= offset ? failures + 1 : 0;
       if (failures === MAX_FAILURES)
         throw new Error(`L4: partition ${partitionId} does not read on at ${offset}`);
@@ -62,7 +63,7 @@ function checkWhole(transaction: object, given: boolean, id: number): void {
 }
 
 /** Memory and metadata agree. */
-async function checkMetadata(world: World, partitionId: number, end: number): Promise<void> {
+async function checkMetadata(world: Surroundings, partitionId: number, end: number): Promise<void> {
   const [stored] = await world.metadata.log.partitions([partitionId]);
   if (stored?.highWatermark !== end)
     throw new Error(
@@ -76,7 +77,7 @@ async function checkMetadata(world: World, partitionId: number, end: number): Pr
 }
 
 /** What a partition is said to hold, and what its indexes add up to: asked in one turn, as one state. */
-async function sizes({ metadata }: World, partitionId: number) {
+async function sizes({ metadata }: Surroundings, partitionId: number) {
   const [partitions, entries, flushes] = await Promise.all([
     metadata.log.partitions([partitionId]),
     metadata.log.entriesFrom(partitionId, 0, 1_000_000),
@@ -109,7 +110,7 @@ function checkBatch(batch: SentBatch, places: readonly string[], logStartOffset:
  * L10, after retention, compaction, collection and sweep had their time: what is referenced exists, what exists is
  * referenced (the file that is being filled may not have its first commit yet).
  */
-export async function auditObjects(world: World): Promise<void> {
+export async function auditObjects(world: Pick<World, 'inventory' | 'mode'>): Promise<void> {
   const { stored, referenced } = await world.inventory();
   const missing = referenced.filter((key) => !stored.includes(key));
   if (missing.length > 0) throw new Error(`L10: referenced and gone: ${few(missing)}`);

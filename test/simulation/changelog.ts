@@ -8,8 +8,8 @@ import {
 import { buildBatch } from '../../src/protocol/record-builder.ts';
 import { RecordCursor } from '../../src/protocol/record-cursor.ts';
 import type { AppendItem } from '../../src/storage/log/log.ts';
+import type { Surroundings } from './surroundings.ts';
 import { TABLE_CONFIG } from './table-side.ts';
-import type { World } from './world.ts';
 
 interface Sent {
   readonly key: string;
@@ -25,13 +25,13 @@ export class Changelog {
   partitionId = -1;
   /** Acked records that the last audit found superseded and gone. */
   compacted = 0;
-  readonly #world: World;
+  readonly #world: Surroundings;
   /** By id, which is the value. */
   readonly #sent: Sent[] = [];
   /** Ids by offset, as ever read. */
   readonly #seen = new Map<number, number>();
 
-  constructor(world: World) {
+  constructor(world: Surroundings) {
     this.#world = world;
   }
 

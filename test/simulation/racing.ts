@@ -2,9 +2,9 @@
 // again long after it (L6). With the epochs of KIP-890, which the end raises, and the old way, where only the
 // transaction's incarnation tells a late batch from one of the next transaction.
 import type { TransactionAdmission, TransactionState } from '../../src/metadata/transactions.ts';
+import type { Surroundings } from './surroundings.ts';
 import { TransactionClient } from './transaction-client.ts';
 import type { SentBatch, Transaction, Workload } from './workload.ts';
-import type { World } from './world.ts';
 
 /** What a batch says of its sender, and may go on to say when it is no longer true. */
 interface Note {
@@ -19,7 +19,7 @@ const TIMEOUT_MS = 60_000;
 const MAX_NOTES = 8;
 
 export class RacingProducer {
-  readonly #world: World;
+  readonly #world: Surroundings;
   readonly #workload: Workload;
   readonly #client: TransactionClient;
   readonly #mode: 'verify' | 'implicit';
@@ -29,7 +29,7 @@ export class RacingProducer {
   readonly #notes: Note[] = [];
   #transaction: Transaction | undefined;
 
-  constructor(world: World, workload: Workload, mode: 'verify' | 'implicit') {
+  constructor(world: Surroundings, workload: Workload, mode: 'verify' | 'implicit') {
     this.#world = world;
     this.#workload = workload;
     this.#mode = mode;
@@ -104,13 +104,13 @@ export class RacingProducer {
       this.#batch(this.#note(partitionId, transaction)),
     );
     if (prng.next() < 0.8) {
-      await this.#workload.append(early);
+      await this.#workload.append(early, this.#world);
       if (!this.#count(early)) return this.#giveUp('aborted');
     }
     const committed = prng.next() < 0.6;
     const notes = [...chosen].map((partitionId) => this.#note(partitionId, transaction));
     const late = notes.map((note) => this.#batch(note));
-    const sent = this.#workload.append(late);
+    const sent = this.#workload.append(late, this.#world);
     // Some of the time the flush is on its way already.
     if (prng.next() < 0.5) await this.#client.pause(prng.int(3));
     transaction.outcome = 'lost';
@@ -143,7 +143,7 @@ export class RacingProducer {
     if (notes.length === 0) return;
     const note = notes[this.#world.prng.int(notes.length)]!;
     const batch = this.#batch(note);
-    await this.#workload.append([batch]);
+    await this.#workload.append([batch], this.#world);
     if (batch.state === 'acked')
       throw new Error(`L6: batch ${batch.id} of an ended transaction was taken at ${batch.offset}`);
   }

@@ -1,7 +1,7 @@
 // What the log itself says of transactions, beside what clients were told: each of them lies whole before its marker
 // in every partition, all its markers say the same, and what they say is what its producer was told (L6, L7).
+import type { Surroundings } from './surroundings.ts';
 import type { Transaction, Workload } from './workload.ts';
-import type { World } from './world.ts';
 
 /** A control batch as a reader met it. */
 export interface SeenMarker {
@@ -11,7 +11,7 @@ export interface SeenMarker {
 }
 
 /** Once every partition was read from its log start to its end. @throws Error naming the broken invariant. */
-export function auditMarkers({ node }: World, workload: Workload): void {
+export function auditMarkers({ node }: Surroundings, workload: Workload): void {
   const ends = new Map<Transaction, boolean>();
   for (const partitionId of workload.partitionIds) {
     const open = new Map<number, Transaction>();

@@ -2,11 +2,11 @@
 // Not for: what is done and remembered (transactional.ts, racing.ts).
 import { FloeError } from '../../src/base/error.ts';
 import type { TransactionEvent } from '../../src/metadata/transactions.ts';
+import type { Surroundings } from './surroundings.ts';
 import type { Workload } from './workload.ts';
-import type { World } from './world.ts';
 
 export class TransactionClient {
-  readonly #world: World;
+  readonly #world: Surroundings;
   readonly #workload: Workload;
   readonly #id: string;
   readonly #who: string;
@@ -15,7 +15,7 @@ export class TransactionClient {
 
   /** `who` names it in violations. */
   constructor(
-    world: World,
+    world: Surroundings,
     workload: Workload,
     names: { readonly id: string; readonly who: string },
   ) {
@@ -35,13 +35,10 @@ export class TransactionClient {
   }
 
   start(work: () => Promise<void>): void {
-    const life = this.#world.lives;
-    this.#busyIn = life;
-    this.#workload.pending += 1;
+    this.#busyIn = this.#world.lives;
+    const heard = this.#workload.begin(this.#world);
     const done = () => {
-      if (life !== this.#world.lives || this.#world.dead) return;
-      this.#workload.pending -= 1;
-      this.#busyIn = 0;
+      if (heard()) this.#busyIn = 0;
     };
     void work().then(done, (caught) => {
       this.#world.violations.push(`${this.#who}: ${String(caught)}`);

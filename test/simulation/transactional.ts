@@ -1,15 +1,15 @@
 // Transactional producers under simulation: begin, send, commit or abort, lose answers, die with the node, and fence one
 // another (two of them share an id). What each was told of its transactions stands in the batches it sent.
 import type { TransactionState } from '../../src/metadata/transactions.ts';
+import type { Surroundings } from './surroundings.ts';
 import { TransactionClient } from './transaction-client.ts';
 import type { Transaction, Workload } from './workload.ts';
-import type { World } from './world.ts';
 
 const TIMEOUT_MS = 60_000;
 
 export class TransactionalProducer {
   readonly #client: TransactionClient;
-  readonly #world: World;
+  readonly #world: Surroundings;
   readonly #workload: Workload;
   #identity: TransactionState | undefined;
   readonly #sequences = new Map<number, number>();
@@ -17,7 +17,7 @@ export class TransactionalProducer {
   /** A batch of the transaction was refused: it can only be aborted. */
   #broken = false;
 
-  constructor(world: World, workload: Workload, id: string) {
+  constructor(world: Surroundings, workload: Workload, id: string) {
     this.#world = world;
     this.#workload = workload;
     const who = `transactional producer ${id}`;
@@ -80,7 +80,7 @@ export class TransactionalProducer {
       this.#sequences.set(partitionId, sequence + batch.records);
       return batch;
     });
-    await this.#workload.append(batches);
+    await this.#workload.append(batches, this.#world);
     if (batches.some((batch) => batch.state !== 'acked')) this.#broken = true;
   }
 

@@ -17,8 +17,8 @@ import {
 import type { AppendItem, ReadPartitionResult } from '../../src/storage/log/log.ts';
 import { testItem } from '../../src/storage/log/test-items.ts';
 import { batchId } from './batch-id.ts';
+import type { Surroundings } from './surroundings.ts';
 import type { SeenMarker } from './transaction-auditor.ts';
-import type { World } from './world.ts';
 
 /** A batch as its sender remembers it. */
 export interface SentBatch {
@@ -55,9 +55,18 @@ export interface Sender {
 interface Stream {
   readonly partitionId: number;
   readonly producerId: number;
+  /** Where its producer sends to. */
+  readonly at: Surroundings;
   nextSequence: number;
   /** Not yet acked, in order. */
   readonly open: SentBatch[];
+}
+
+/** Something under way at a node. */
+interface Call {
+  readonly at: Surroundings;
+  readonly life: number;
+  readonly batches: readonly SentBatch[];
 }
 
 /** Codes that a client may meet here; anything else is a finding (L9). */
@@ -72,8 +81,8 @@ export class Workload {
   readonly seen = new Map<string, number>();
   /** Ends of transactions that readers met, likewise. */
   readonly markers = new Map<string, SeenMarker>();
-  /** Last stable offsets by partition: they never go back, restarts included. */
-  readonly #stable = new Map<number, number>();
+  /** Last stable offsets by node and partition: they never go back, restarts included. */
+  readonly #stable = new Map<object, Map<number, number>>();
   /** Batches that readers of committed records were given, and those they were told to leave out (L7). */
   readonly given = new Set<number>();
   readonly leftOut = new Set<number>();
@@ -81,14 +90,34 @@ export class Workload {
   readonly deletedBelow = new Map<number, number>();
   readonly trace: string[] = [];
   readonly deletedPartitions = new Set<number>();
-  /** Sends and reads under way. */
-  pending = 0;
-  readonly #world: World;
+  readonly #calls = new Set<Call>();
+  readonly #world: Surroundings;
   readonly #streams: Stream[] = [];
   #nextId = 1;
 
-  constructor(world: World) {
+  constructor(world: Surroundings) {
     this.#world = world;
+  }
+
+  /** Sends, reads and what else was begun, as far as it can still be heard of. */
+  get pending(): number {
+    let count = 0;
+    for (const call of this.#calls) {
+      if (isHeard(call)) count += 1;
+      else this.#calls.delete(call);
+    }
+    return count;
+  }
+
+  /** Counts something as under way. Call the result when it is done: false when nobody hears of it any more. */
+  begin(at: Surroundings, batches: readonly SentBatch[] = []): () => boolean {
+    const call = { at, life: at.lives, batches };
+    this.#calls.add(call);
+    return () => {
+      const heard = isHeard(call);
+      if (heard) this.#calls.delete(call);
+      return heard;
+    };
   }
 
   async addPartitions(partitionIds: readonly number[]): Promise<void> {
@@ -96,7 +125,8 @@ export class Workload {
       for (let n = 0; n < 2; n += 1) {
         const { clock, metadata } = this.#world;
         const { producerId } = await metadata.producers.initProducerId(clock.now());
-        this.#streams.push({ partitionId, producerId, nextSequence: 0, open: [] });
+        const at = this.#world.seat();
+        this.#streams.push({ partitionId, producerId, at, nextSequence: 0, open: [] });
       }
     }
   }
@@ -113,7 +143,7 @@ export class Workload {
     const dice = prng.next();
     if (dice < 0.5) this.sendSome();
     else if (dice < 0.65) this.#sendPlain();
-    else if (dice < 0.95) this.#try(this.read(this.#pick(this.partitionIds)));
+    else if (dice < 0.95) this.#try(this.#read(this.#pick(this.partitionIds)));
     else this.#try(this.#deleteRecords(this.#pick(this.partitionIds)));
   }
 
@@ -147,12 +177,12 @@ export class Workload {
   #send(stream: Stream, fresh: boolean): void {
     if (stream.open.some((batch) => batch.state === 'sent')) {
       if (fresh && stream.open.every((b) => b.state === 'sent') && stream.open.length < MAX_OPEN)
-        void this.append([this.#newBatch(stream)]);
+        void this.append([this.#newBatch(stream)], stream.at);
       return;
     }
     if (fresh && stream.open.length === 0) this.#newBatch(stream);
     // In order, some in one request and some in the next: a client that pipelines.
-    for (const batch of stream.open) void this.append([batch]);
+    for (const batch of stream.open) void this.append([batch], stream.at);
   }
 
   #newBatch(stream: Stream): SentBatch {
@@ -200,22 +230,26 @@ export class Workload {
     const { prng } = this.#world;
     const count = 1 + prng.int(4);
     const nobody = { producerId: -1, sequence: -1 };
-    void this.append(
-      Array.from({ length: count }, () => this.make(this.#pick(this.partitionIds), nobody)),
+    const batches = Array.from({ length: count }, () =>
+      this.make(this.#pick(this.partitionIds), nobody),
     );
+    void this.append(batches, this.#somewhere());
+  }
+
+  /** The node of some client. */
+  #somewhere(): Surroundings {
+    return this.#streams.length === 0 ? this.#world : this.#pick(this.#streams).at;
   }
 
   /** Resolves when the outcomes are noted; never if the node died first. */
-  async append(batches: readonly SentBatch[]): Promise<void> {
+  async append(batches: readonly SentBatch[], at = this.#world): Promise<void> {
     for (const batch of batches) {
       batch.state = 'sent';
       batch.sends += 1;
     }
-    const life = this.#world.lives;
-    this.pending += 1;
-    const outcomes = await this.#world.node.log.append(batches.map((batch) => batch.item));
-    if (life !== this.#world.lives || this.#world.dead) return new Promise(() => {});
-    this.pending -= 1;
+    const done = this.begin(at, batches);
+    const outcomes = await at.node.log.append(batches.map((batch) => batch.item));
+    if (!done()) return new Promise(() => {});
     for (const [n, batch] of batches.entries())
       this.#outcome(batch, outcomes[n]!.errorCode, outcomes[n]!.baseOffset);
   }
@@ -236,35 +270,41 @@ export class Workload {
     stream?.open.splice(stream.open.indexOf(batch), 1);
   }
 
-  /** The node died: nobody heard what became of what was under way. */
-  forget(): void {
-    this.pending = 0;
-    for (const batch of this.batches.values()) if (batch.state === 'sent') batch.state = 'unknown';
+  /** A node died, or a client left it: nobody heard what became of what was under way there. */
+  forget(at = this.#world): void {
+    for (const call of this.#calls) {
+      if (call.at !== at) continue;
+      this.#calls.delete(call);
+      for (const batch of call.batches) if (batch.state === 'sent') batch.state = 'unknown';
+    }
   }
 
   /** Reads a stretch from a random offset and compares it with what anybody saw before (L1, L3). */
-  async read(partitionId: number): Promise<void> {
-    const { prng, node } = this.#world;
+  async #read(partitionId: number): Promise<void> {
+    const at = this.#somewhere();
+    const { prng, node } = at;
     const marks = node.log.watermarks(partitionId);
     if (marks === undefined || marks.highWatermark === marks.logStartOffset) return;
     const span = marks.highWatermark - marks.logStartOffset;
     const offset = marks.logStartOffset + prng.int(span);
-    await this.readFrom(partitionId, offset, 1 + prng.int(20_000));
+    await this.readFrom(partitionId, offset, { maxBytes: 1 + prng.int(20_000), at });
   }
 
   /** Returns the offset after the last record read. */
-  async readFrom(partitionId: number, offset: number, maxBytes: number): Promise<number> {
-    const life = this.#world.lives;
-    this.pending += 1;
-    this.#checkStable(partitionId);
-    const result = await this.#world.node.log.read({
+  async readFrom(
+    partitionId: number,
+    offset: number,
+    { maxBytes, at }: { readonly maxBytes: number; readonly at: Surroundings },
+  ): Promise<number> {
+    const done = this.begin(at);
+    this.#checkStable(partitionId, at);
+    const result = await at.node.log.read({
       partitions: [{ partitionId, offset, maxBytes }],
       maxBytes,
       isolation: 'read_committed',
       purpose: 'consumer',
     });
-    if (life !== this.#world.lives || this.#world.dead) return offset;
-    this.pending -= 1;
+    if (!done()) return offset;
     const [partition] = result.partitions;
     let next = offset;
     if (partition!.errorCode === 0) {
@@ -319,16 +359,18 @@ export class Workload {
     return offset;
   }
 
-  #checkStable(partitionId: number): void {
-    const marks = this.#world.node.log.watermarks(partitionId);
+  #checkStable(partitionId: number, at: Surroundings): void {
+    const marks = at.node.log.watermarks(partitionId);
     if (marks === undefined) return;
     const { lastStableOffset } = marks;
-    const before = this.#stable.get(partitionId) ?? 0;
+    const known = this.#stable.get(at) ?? new Map<number, number>();
+    this.#stable.set(at, known);
+    const before = known.get(partitionId) ?? 0;
     if (lastStableOffset < before)
       throw new Error(
         `L7: partition ${partitionId} was stable to ${before}, now ${lastStableOffset}`,
       );
-    this.#stable.set(partitionId, lastStableOffset);
+    known.set(partitionId, lastStableOffset);
   }
 
   /** The same bytes at every fetch. */
@@ -361,14 +403,20 @@ export class Workload {
   }
 
   async #deleteRecords(partitionId: number): Promise<void> {
-    const marks = this.#world.node.log.watermarks(partitionId);
+    const { node, prng } = this.#somewhere();
+    const marks = node.log.watermarks(partitionId);
     if (marks === undefined) return;
     const span = marks.highWatermark - marks.logStartOffset;
-    const offset = marks.logStartOffset + this.#world.prng.int(Math.floor(span / 4) + 1);
+    const offset = marks.logStartOffset + prng.int(Math.floor(span / 4) + 1);
     const before = this.deletedBelow.get(partitionId) ?? 0;
     this.deletedBelow.set(partitionId, Math.max(before, offset));
-    await this.#world.node.log.deleteRecords(partitionId, offset);
+    await node.log.deleteRecords(partitionId, offset);
   }
+}
+
+/** False once the node died or the client has left it. */
+function isHeard({ at, life }: Call): boolean {
+  return life === at.lives && !at.dead;
 }
 
 /** Base offsets of the batches that a reader of committed records leaves out, as consumers find them. */

@@ -23,6 +23,7 @@ import { MemoryObjectStore } from '../../src/storage/objects/memory.ts';
 import type { ObjectStore } from '../../src/storage/objects/object-store.ts';
 import { guard, Life, living, livingDisk, livingStore } from './lives.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
+import type { Surroundings } from './surroundings.ts';
 import { TableSide } from './table-side.ts';
 
 export type Mode = 'local' | 'object';
@@ -79,7 +80,7 @@ const GRACE_MS = 3_000;
 /** Every second partition keeps so much. */
 const RETENTION_BYTES = 30_000;
 
-export class World {
+export class World implements Surroundings {
   readonly prng: Prng;
   readonly ids: IdSource;
   readonly clock = new ManualClock();
@@ -121,6 +122,10 @@ export class World {
   /** True once the present life has met its end: what its log says from then on was never heard. */
   get dead(): boolean {
     return this.disk.dead || this.#life.over;
+  }
+
+  seat(): Surroundings {
+    return this;
   }
 
   async start(): Promise<void> {
