@@ -10,8 +10,11 @@ import { within } from '../base/lifecycle.ts';
 import type { Logger } from '../base/log.ts';
 import { backoffMs } from '../base/retry.ts';
 import type { LoadedTable, TableIdentifier } from '../catalog/catalog.ts';
+import type { TableAsk } from '../metadata/table-lanes.ts';
 import type { Topic } from '../metadata/topics.ts';
+import { trouble } from './binding.ts';
 import { CommitRounds, type CommitRoundsDeps } from './commit-rounds.ts';
+import { parseAsk } from './lane-asks.ts';
 import type { ReplayDeps, Replayed } from './operations/replay.ts';
 import type { RewindDeps, Rewound } from './operations/rewind.ts';
 import type { RecoveryPolicy } from './positions.ts';
@@ -22,6 +25,7 @@ import { type StagingDeps, TableStaging } from './staging.ts';
 import { countTrouble } from './table-metrics.ts';
 import { type SessionDeps, TableSession } from './table-session.ts';
 import { mayCommit, mayStage, nextState, type TableEvent, type TableState } from './table-state.ts';
+import type { AskTaker, TableWatch } from './table-watch.ts';
 import type { Offsets } from './watermark.ts';
 
 export interface CoordinatorDeps
@@ -31,6 +35,8 @@ export interface CoordinatorDeps
     Omit<ReplayDeps, 'settings'>,
     Omit<CommitRoundsDeps, 'settings'> {
   readonly settings: TableSettings;
+  /** Looks for what lanes on other nodes ask; undefined: there are no other nodes. */
+  readonly watch: TableWatch | undefined;
 }
 
 export interface CoordinatorView {
@@ -55,7 +61,7 @@ interface Operation {
 
 const ENDED: readonly TableState[] = ['stopping', 'stopped', 'fenced'];
 
-export class TableCoordinator implements Component {
+export class TableCoordinator implements Component, AskTaker {
   readonly #deps: CoordinatorDeps;
   readonly #topic: Topic;
   readonly #logger: Logger;
@@ -74,6 +80,9 @@ export class TableCoordinator implements Component {
   #driving: Promise<void> | undefined;
   #policy: RecoveryPolicy | undefined;
   #operations: readonly Operation[] = [];
+  /** Asks of lanes on other nodes that are being answered, by id. */
+  readonly #asked = new Set<string>();
+  #untake: () => void = () => {};
 
   constructor(deps: CoordinatorDeps, topic: Topic) {
     this.#deps = deps;
@@ -103,8 +112,14 @@ export class TableCoordinator implements Component {
     return this.#topic;
   }
 
+  get topicId(): string {
+    return this.#topic.topicId;
+  }
+
   start(): void {
-    this.#driving ??= this.#drive();
+    if (this.#driving !== undefined) return;
+    this.#untake = this.#deps.watch?.take(this) ?? this.#untake;
+    this.#driving = this.#drive();
   }
 
   /** Commits what is staged within `table.stop.commit.ms`, leaves the rest staged, ends. */
@@ -197,6 +212,8 @@ export class TableCoordinator implements Component {
     this.#signal.set();
     await done;
     if (this.#is('suspended')) throw new FloeError('unavailable', this.#reason);
+    if (!this.#abort.signal.aborted) return;
+    throw new FloeError('unavailable', 'the table is coordinated anew, or elsewhere: try again');
   }
 
   /** Read afresh: a compiler can't know that the state moves while we wait. */
@@ -245,6 +262,35 @@ export class TableCoordinator implements Component {
     return [binding.table, binding.deadLetterTable].filter((table) => table !== undefined);
   }
 
+  /** Records wait, so lanes elsewhere may have something to ask. */
+  busy(): boolean {
+    return this.#staging.dueInMs() !== undefined || this.#inCommit;
+  }
+
+  /** What lanes on other nodes may not do themselves (T10). What can't be answered now is seen again. */
+  take(asks: readonly TableAsk[]): void {
+    for (const ask of asks) {
+      if (this.#asked.has(ask.askId)) continue;
+      this.#asked.add(ask.askId);
+      void this.#guard(() => this.#answer(ask)).finally(() => this.#asked.delete(ask.askId));
+    }
+  }
+
+  async #answer({ askId, payload }: TableAsk): Promise<void> {
+    const { binding } = this.#session;
+    const words = this.#deps.placement.words;
+    if (this.#state !== 'running' || binding === undefined || words === undefined) return;
+    const { epoch } = this.#session;
+    try {
+      const ask = parseAsk(payload);
+      if (ask.kind === 'trouble') throw trouble(ask.reason);
+      await binding.satisfy(ask.needs);
+    } finally {
+      // Whatever came of it: who still misses something asks anew.
+      await words.answer(this.topicId, epoch, [askId]);
+    }
+  }
+
   async #drive(): Promise<void> {
     for (;;) {
       switch (this.#state) {
@@ -275,6 +321,7 @@ export class TableCoordinator implements Component {
           this.#releaseWaiters();
           this.#dropOperations();
           this.#staging.close();
+          this.#untake();
           await this.#committing;
           return;
       }
@@ -405,6 +452,7 @@ export class TableCoordinator implements Component {
     });
     if (end.kind === 'fenced') return this.#step('fenced', end.reason);
     if (end.kind === 'rewound') this.#staging.rearm();
+    await this.#staging.recount();
     this.#failures = 0;
     this.#staging.caughtUp(tickMs);
   }

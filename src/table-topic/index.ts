@@ -15,6 +15,7 @@ import type { JobRunner } from './job.ts';
 import type { MaintenanceTasks } from './maintenance/task.ts';
 import { MaintenanceThread } from './maintenance/thread-client.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
+import { clusterPlacement, type SharedTables } from './placement.ts';
 import { WorkerPool } from './pool.ts';
 import type { TableSettings } from './settings/index.ts';
 import { TableTopics } from './table-topics.ts';
@@ -42,6 +43,8 @@ export interface TableTopicsDeps {
   readonly log: Log;
   readonly directory: TopicDirectory;
   readonly metadata: Pick<Metadata, 'tables'>;
+  /** The other nodes; missing: there are none, and none will come. */
+  readonly shared?: SharedTables;
   readonly catalog: Catalog;
   readonly schemas: SchemaSource;
   /** The catalog's: table files are read and written through it. */
@@ -73,10 +76,11 @@ export function startTableTopics(deps: TableTopicsDeps): TableTopics {
   const runner = makeRunner(deps, threads);
   const upkeep = makeUpkeep(deps);
   const keys = makeKeys(deps);
-  const { metadata, threads: _threads, ...rest } = deps;
+  const { metadata, threads: _threads, shared, ...rest } = deps;
   const service = new TableTopics({
     ...rest,
     tables: metadata.tables,
+    ...(shared === undefined ? {} : { placement: clusterPlacement(shared) }),
     runner,
     keys,
     lanes: deps.threads === undefined ? 1 : threads,

@@ -47,13 +47,19 @@ export interface LaneDeps {
   readonly settings: TableSettings;
 }
 
+/** The table as lanes see it: the coordinator's binding, or one that asks the coordinator for changes. */
+export type LaneBinding = Pick<
+  TableBinding,
+  'identifier' | 'table' | 'jobTable' | 'jobDeadLetters' | 'deadLettersFrom' | 'satisfy'
+>;
+
 /** What all lanes of a table share. */
 export interface LaneTable {
   readonly topicId: string;
   readonly topicName: string;
   readonly epoch: number;
   readonly configEpoch: number;
-  readonly binding: TableBinding;
+  readonly binding: LaneBinding;
   readonly config: TopicConfigs;
   /** Raised by rewinds while lanes run. */
   generation(): number;
@@ -98,6 +104,14 @@ export class Lane {
   /** An estimate, good enough to decide whether a job is worth starting. */
   pendingBytes(): number {
     return this.pendingRecords() * this.#recordBytes;
+  }
+
+  /** A partition of this lane is staged less far than one of `targets` says. */
+  isShortOf(targets: ReadonlyMap<number, number>): boolean {
+    return this.#partitions.some((partition) => {
+      const staged = this.#table.stagedEnd(partition);
+      return staged !== undefined && staged < (targets.get(partition) ?? 0);
+    });
   }
 
   #pending(partition: number): number {

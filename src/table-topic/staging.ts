@@ -1,28 +1,22 @@
 // One table's lanes and the clock of its commits: which lane is worth a job, when the next commit is due, and what
-// is staged before it. New records arm the clock; enough of them start jobs before it rings.
-// Not for: states (coordinator.ts), what a job does (lane.ts), commits (commit-rounds.ts).
-import type { Metrics } from '../base/metrics.ts';
-import type { TopicDirectory } from '../metadata/topic-directory.ts';
+// is staged before it, here and by lanes on other nodes. New records arm the clock; enough of them start jobs before it
+// rings. Not for: states (coordinator.ts), what a job does (lane.ts), commits (commit-rounds.ts).
 import type { Topic } from '../metadata/topics.ts';
-import { Lane, type LaneDeps } from './lane.ts';
-import { letterPartitions } from './letter-topics.ts';
+import { Lane, type LaneTable } from './lane.ts';
+import { type LaneSetDeps, laneTable, makeLanes, settleAll } from './lane-set.ts';
+import { LanesElsewhere } from './lanes-elsewhere.ts';
+import type { TablePlacement } from './placement.ts';
 import type { TableProgress } from './progress.ts';
-import { letterTopicName, resolveTopicConfigs } from './settings/index.ts';
+import { resolveTopicConfigs } from './settings/index.ts';
 import type { Signal } from './signal.ts';
-import { countStaged } from './table-metrics.ts';
 import type { TableSession } from './table-session.ts';
 import type { Offsets } from './watermark.ts';
 
 /** Pending bytes are estimated at most this often while records stream in. */
 const LOOK_EVERY_MS = 50;
 
-export interface StagingDeps extends LaneDeps {
-  readonly metrics: Metrics;
-  /** Lanes per table at most: what the workers can do side by side. */
-  readonly lanes: number;
-  /** File name prefixes of jobs under way in this process. */
-  readonly jobsUnderWay: Set<string>;
-  readonly directory: TopicDirectory;
+export interface StagingDeps extends LaneSetDeps {
+  readonly placement: TablePlacement;
 }
 
 export interface StagingTable {
@@ -39,7 +33,13 @@ export class TableStaging {
   readonly #deps: StagingDeps;
   readonly #table: StagingTable;
   readonly #intervalMs: number;
+  readonly #elsewhere: LanesElsewhere;
   #lanes: readonly Lane[] = [];
+  /** The lanes' partitions. */
+  #own: readonly number[] = [];
+  #laneTable: LaneTable | undefined;
+  /** Nodes came or went since the lanes were made. */
+  #moved = false;
   /** While there is no table: one lane over all partitions, so that its first columns fit them all. */
   #firstLane: Lane | undefined;
   #unsubscribe: () => void = () => {};
@@ -55,41 +55,48 @@ export class TableStaging {
     this.#table = table;
     const config = resolveTopicConfigs(table.topic.config);
     this.#intervalMs = config['table.topic.commit.interval.ms'];
+    this.#elsewhere = new LanesElsewhere(deps, table);
   }
 
   /** Fresh lanes for the session's binding; from now on the log's news count. */
   open(): void {
     const { topic, session, progress } = this.#table;
-    const { partitions, topicId, name, version } = topic;
-    const count = Math.min(this.#deps.lanes, partitions.length);
-    const config = resolveTopicConfigs(topic.config);
     const table = {
-      topicId,
-      topicName: name,
-      epoch: session.epoch,
-      configEpoch: version,
+      topic,
+      progress,
       binding: session.binding!,
-      config,
+      epoch: session.epoch,
       generation: () => session.record!.generation,
-      partitionId: (partition: number) => partitions[partition]!,
-      stagedEnd: (partition: number) => progress.stagedEnd(partition),
-      setStagedEnd: (partition: number, offset: number) => progress.setStagedEnd(partition, offset),
-      staged: (bytes: number, result: Parameters<typeof countStaged>[1]) => {
-        progress.stagedBytes += bytes;
-        countStaged(this.#deps.metrics, result);
-      },
-      openLetters: (partition: number) => progress.openLetters(partition),
-      reloadLetters: () => progress.loadLetters(),
-      letterPartitions: () => letterPartitions(this.#deps, letterTopicName(name, config)),
-      jobsUnderWay: this.#deps.jobsUnderWay,
     };
-    this.#firstLane = new Lane(this.#deps, table, [...partitions.keys()]);
-    this.#lanes = Array.from({ length: count }, (_, lane) => {
-      const own = [...partitions.keys()].filter((partition) => partition % count === lane);
-      return new Lane(this.#deps, table, own);
-    });
+    this.#laneTable = laneTable(this.#deps, table);
+    this.#firstLane = new Lane(this.#deps, this.#laneTable, [...topic.partitions.keys()]);
+    this.#place();
     this.close();
-    this.#unsubscribe = this.#deps.log.subscribe(partitions, () => this.#noticed());
+    const { log, placement } = this.#deps;
+    const unsubscribe = log.subscribe(topic.partitions, () => this.#noticed());
+    const unplace = placement.onChange(() => {
+      this.#moved = true;
+      this.#table.signal.set();
+    });
+    this.#unsubscribe = () => {
+      unsubscribe();
+      unplace();
+    };
+  }
+
+  /** Lanes of the partitions that this node has. */
+  #place(): void {
+    this.#moved = false;
+    this.#own = this.#deps.placement.lanesOf(this.#table.topic);
+    this.#lanes = makeLanes(this.#deps, this.#laneTable!, this.#own);
+  }
+
+  /** Partitions came from other nodes or went there: they are gone on with from where the store says. */
+  async #settleIn(): Promise<void> {
+    if (!this.#moved) return;
+    this.#moved = false;
+    await this.#table.progress.loadPositions();
+    this.#place();
   }
 
   /** The log's news don't count any more. */
@@ -116,7 +123,9 @@ export class TableStaging {
   /** Arms the commit clock when something waits. */
   rearm(): void {
     const waiting =
-      this.#table.progress.stagedBytes > 0 || this.#lanes.some((lane) => lane.pendingRecords() > 0);
+      this.#table.progress.stagedBytes > 0 ||
+      this.#lanes.some((lane) => lane.pendingRecords() > 0) ||
+      this.#elsewhere.behind();
     if (!waiting) return;
     this.#behindSinceMs ??= this.#deps.clock.now();
     this.#commitAtMs ??= this.#deps.clock.monotonic() + this.#nextIntervalMs();
@@ -134,17 +143,22 @@ export class TableStaging {
 
   /** Runs the lanes that are worth a job until a commit is due. False: none is. */
   async runWorthy(): Promise<boolean> {
+    await this.#settleIn();
     const worthy = this.#workLanes().filter((lane) => this.#worthAJob(lane));
     if (worthy.length === 0) return false;
     const goesOn = (lane: Lane) =>
-      this.#table.mayStage() && !this.due() && this.#sameLanes(lane) && this.#worthAJob(lane);
+      this.#table.mayStage() &&
+      !this.#moved &&
+      !this.due() &&
+      this.#sameLanes(lane) &&
+      this.#worthAJob(lane);
     await settleAll(worthy.map((lane) => lane.run(goesOn)));
     return true;
   }
 
   /**
    * Stages up to `targets`, for an interval at most unless `patient`. `tableCame` says whether records called the
-   * table into being just now: then all lanes stage the rest.
+   * table into being just now: then all lanes stage the rest. Lanes on other nodes are told and waited for.
    */
   async stageUpTo(
     targets: Offsets,
@@ -152,15 +166,35 @@ export class TableStaging {
   ): Promise<void> {
     const { clock } = this.#deps;
     const deadline = clock.monotonic() + this.#intervalMs;
-    const goesOn = (lane: Lane) =>
-      this.#table.mayStage() &&
-      this.#sameLanes(lane) &&
-      this.#hasRoom() &&
-      (patient || clock.monotonic() < deadline) &&
-      this.#table.progress.isShortOf(targets);
-    await settleAll(this.#workLanes().map((lane) => lane.run(goesOn)));
-    if (tableCame()) await settleAll(this.#workLanes().map((lane) => lane.run(goesOn)));
+    const inTime = () => patient || clock.monotonic() < deadline;
+    do {
+      await this.#settleIn();
+      await this.#stage(targets, { patient, inTime });
+      if (tableCame()) await this.#stage(targets, { patient, inTime });
+    } while (this.#moved && this.#table.mayStage() && inTime());
     this.#commitAtMs = undefined;
+  }
+
+  /** Side by side, here and elsewhere. */
+  async #stage(
+    targets: Offsets,
+    { patient, inTime }: { readonly patient: boolean; readonly inTime: () => boolean },
+  ): Promise<void> {
+    const { progress, mayStage } = this.#table;
+    const goesOn = () => mayStage() && !this.#moved && inTime();
+    const lanes = this.#workLanes();
+    // While there is no table, the first lane has them all.
+    const first = lanes[0] === this.#firstLane;
+    const own = first ? targets : new Map(this.#own.map((at) => [at, targets.get(at) ?? 0]));
+    const laneGoesOn = (lane: Lane) =>
+      goesOn() && this.#sameLanes(lane) && this.#hasRoom() && progress.isShortOf(own);
+    const others = first ? [] : [this.#elsewhere.stage(targets, { patient, goesOn })];
+    await settleAll([...lanes.map((lane) => lane.run(laneGoesOn)), ...others]);
+  }
+
+  /** How much waits, now that a commit took some of it: other nodes stage, too. */
+  recount(): Promise<void> {
+    return this.#elsewhere.recount();
   }
 
   /** Everything that was there at `tickMs` (wall time) is committed. */
@@ -212,10 +246,4 @@ export class TableStaging {
 function phaseOf(topicId: string): number {
   const digits = Number.parseInt(topicId.replaceAll('-', '').slice(-6), 16);
   return 0.5 + (Number.isNaN(digits) ? 0.5 : digits / 2 ** 25);
-}
-
-/** Waits for all, then throws the first failure: no lane is left running behind the state's back. */
-async function settleAll(work: readonly Promise<void>[]): Promise<void> {
-  const results = await Promise.allSettled(work);
-  for (const result of results) if (result.status === 'rejected') throw result.reason;
 }

@@ -10,17 +10,20 @@ import type { TableCounters } from '../metadata/tables.ts';
 import type { TopicChange } from '../metadata/topic-directory.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { type CoordinatorDeps, type CoordinatorView, TableCoordinator } from './coordinator.ts';
+import { LaneHost } from './lane-host.ts';
 import { type MaintenanceSubject, TableMaintenance } from './maintenance/maintenance.ts';
 import type { UpkeepStatus } from './maintenance/status.ts';
 import type { MaintenanceTasks } from './maintenance/task.ts';
 import type { Replayed } from './operations/replay.ts';
 import type { Rewound } from './operations/rewind.ts';
 import { type RewindTo, rewindOffsets } from './operations/rewind-to.ts';
+import { soloPlacement, type TablePlacement } from './placement.ts';
 import type { RecoveryPolicy } from './positions.ts';
 import { retireTable } from './relocate.ts';
 import { isEnabled, isTableTopicConfig, resolveTopicConfigs } from './settings/index.ts';
 import { sweep } from './sweep.ts';
 import type { TableState } from './table-state.ts';
+import { TableWatch } from './table-watch.ts';
 import { readTail, type TableTail, type TailAnswer } from './tail.ts';
 import { upsertOf } from './upsert/table-upserts.ts';
 
@@ -45,22 +48,32 @@ export interface TableStatus {
   readonly deadLetterMaintenance?: UpkeepStatus;
 }
 
-export interface TableTopicsOptions extends CoordinatorDeps {
+export interface TableTopicsOptions extends Omit<CoordinatorDeps, 'placement' | 'watch'> {
+  /** Which node does what; missing: this one is alone. */
+  readonly placement?: TablePlacement;
   /** Missing: tables aren't maintained by this process. */
   readonly maintenanceWorkers?: readonly MaintenanceTasks[];
 }
 
 interface Entry {
   topic: Topic;
+  /** This node is the one that coordinates the table. */
+  held: boolean;
   coordinator: TableCoordinator | undefined;
-  /** Why there is no coordinator: a config that can't be resolved. */
+  /** Of a table that another node coordinates: this node's share of its partitions. */
+  lanes: LaneHost | undefined;
+  /** Why there is neither: a config that can't be resolved. */
   fault: string;
   /** Changes of one topic happen one after the other. */
   work: Promise<void>;
+  /** Ends the wish to coordinate it. */
+  unwant: () => Promise<void>;
 }
 
 export class TableTopics implements Component {
   readonly #options: TableTopicsOptions;
+  readonly #placement: TablePlacement;
+  readonly #watch: TableWatch | undefined;
   readonly #entries = new Map<string, Entry>();
   readonly #unsubscribe: () => void;
   readonly #maintenance: TableMaintenance | undefined;
@@ -69,6 +82,9 @@ export class TableTopics implements Component {
 
   constructor(options: TableTopicsOptions) {
     this.#options = options;
+    this.#placement = options.placement ?? soloPlacement;
+    const { words } = this.#placement;
+    this.#watch = words === undefined ? undefined : new TableWatch({ ...options, words });
     for (const topic of options.directory.all()) this.#changed(topic);
     this.#unsubscribe = options.directory.onChange((change) => this.#onChange(change));
     options.metrics.observeGauge('floe_table_suspended', 'Tables in trouble', () =>
@@ -101,9 +117,11 @@ export class TableTopics implements Component {
     await Promise.all(
       [...this.#entries.values()].map(async (entry) => {
         await entry.work;
-        await entry.coordinator?.stop();
+        await Promise.all([entry.coordinator?.stop(), entry.lanes?.stop()]);
+        await entry.unwant();
       }),
     );
+    await this.#watch?.stop();
   }
 
   /** By topic name. @throws FloeError `not-found`. */
@@ -287,10 +305,7 @@ export class TableTopics implements Component {
     const entry = this.#entries.get(topic.topicId);
     const enabled = isEnabled(topic.config);
     if (entry === undefined) {
-      if (!enabled) return;
-      const fresh: Entry = { topic, coordinator: undefined, fault: '', work: Promise.resolve() };
-      this.#entries.set(topic.topicId, fresh);
-      this.#begin(fresh, topic);
+      if (enabled) this.#enter(topic);
       return;
     }
     const before = entry.topic;
@@ -298,12 +313,67 @@ export class TableTopics implements Component {
     if (enabled && sameForTables(before, topic)) return;
     this.#then(entry, async () => {
       // A disabled topic's last rows still belong into its table; a changed one goes on from its stages.
-      if (enabled) await entry.coordinator?.abandon();
-      else await entry.coordinator?.stop();
+      await Promise.all([
+        enabled ? entry.coordinator?.abandon() : entry.coordinator?.stop(),
+        entry.lanes?.stop(),
+      ]);
       entry.coordinator = undefined;
-      if (!enabled) this.#entries.delete(topic.topicId);
-      else if (!this.#stopped) this.#begin(entry, topic);
+      entry.lanes = undefined;
+      if (enabled) this.#begin(entry);
+      else this.#forget(entry);
     });
+  }
+
+  #enter(topic: Topic): void {
+    const entry: Entry = {
+      topic,
+      held: false,
+      coordinator: undefined,
+      lanes: undefined,
+      fault: '',
+      work: Promise.resolve(),
+      unwant: async () => {},
+    };
+    this.#entries.set(topic.topicId, entry);
+    entry.unwant = this.#placement.coordinate(topic.topicId, {
+      gained: () => this.#gained(entry),
+      lost: () => this.#lost(entry),
+    });
+    if (!entry.held) this.#begin(entry);
+  }
+
+  #forget(entry: Entry): void {
+    if (this.#entries.get(entry.topic.topicId) === entry) {
+      this.#entries.delete(entry.topic.topicId);
+    }
+    // Not awaited: it ends with `lost`, which waits for its turn behind this change.
+    void entry.unwant();
+  }
+
+  /** This node is to coordinate the table. */
+  #gained(entry: Entry): Promise<void> | void {
+    entry.held = true;
+    // Nothing was begun yet: nothing has to end first.
+    if (entry.lanes === undefined) return this.#begin(entry);
+    this.#then(entry, async () => {
+      await entry.lanes?.stop();
+      entry.lanes = undefined;
+      if (entry.held) this.#begin(entry);
+    });
+    return entry.work;
+  }
+
+  /** Another one is to: what is under way ends at once, staged ranges are left to it. */
+  #lost(entry: Entry): Promise<void> {
+    entry.held = false;
+    const ending = entry.coordinator?.abandon();
+    this.#then(entry, async () => {
+      await ending;
+      await entry.coordinator?.abandon();
+      entry.coordinator = undefined;
+      if (this.#entries.has(entry.topic.topicId)) this.#begin(entry);
+    });
+    return entry.work;
   }
 
   #gone(topic: Topic): void {
@@ -311,9 +381,10 @@ export class TableTopics implements Component {
     if (entry === undefined) return;
     this.#entries.delete(topic.topicId);
     this.#then(entry, async () => {
-      const { coordinator } = entry;
+      const { coordinator, lanes } = entry;
+      await Promise.all([coordinator?.abandon(), lanes?.stop()]);
+      this.#forget(entry);
       if (coordinator === undefined) return;
-      await coordinator.abandon();
       const { identifier, tableUuid } = coordinator.view();
       // Of an upsert table: its key index goes from this node's disk.
       await this.#options.keys.release(tableUuid, true);
@@ -322,17 +393,39 @@ export class TableTopics implements Component {
     });
   }
 
-  #begin(entry: Entry, topic: Topic): void {
+  /** The coordinator, or this node's lanes of a table that is coordinated elsewhere. */
+  #begin(entry: Entry): void {
+    if (this.#stopped || entry.coordinator !== undefined || entry.lanes !== undefined) return;
     try {
-      entry.coordinator = new TableCoordinator(this.#options, topic);
+      if (entry.held) entry.coordinator = this.#coordinate(entry);
+      else entry.lanes = this.#hostLanes(entry.topic);
       entry.fault = '';
-      entry.coordinator.start();
-      this.#options.runner.warm?.();
     } catch (caught) {
       // Configs are checked when they are set; one of an older release may still surprise.
       entry.fault = FloeError.from(caught).message;
-      this.#options.logger.warn({ topic: topic.name, error: entry.fault }, 'table not started');
+      this.#options.logger.warn(
+        { topic: entry.topic.name, error: entry.fault },
+        'table not started',
+      );
     }
+  }
+
+  #coordinate({ topic }: Entry): TableCoordinator {
+    const shared = { placement: this.#placement, watch: this.#watch };
+    const coordinator = new TableCoordinator({ ...this.#options, ...shared }, topic);
+    coordinator.start();
+    this.#options.runner.warm?.();
+    return coordinator;
+  }
+
+  /** Undefined on a node that is alone: it coordinates all tables itself. */
+  #hostLanes(topic: Topic): LaneHost | undefined {
+    const { words } = this.#placement;
+    if (words === undefined || this.#watch === undefined) return undefined;
+    const shared = { placement: this.#placement, watch: this.#watch, words };
+    const lanes = new LaneHost({ ...this.#options, ...shared }, topic);
+    lanes.start();
+    return lanes;
   }
 
   #then(entry: Entry, work: () => Promise<void>): void {

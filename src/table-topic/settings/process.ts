@@ -60,6 +60,18 @@ export const tableSettings = {
     min: 0,
     doc: 'Bytes of the log past a snapshot that one query decodes to answer with rows that are not committed yet; 0: queries see what is committed.',
   }),
+  'table.lanes.poll.ms': long({
+    default: 200,
+    min: 10,
+    max: 10_000,
+    doc: 'In a cluster: how often nodes look at what a table’s coordinator ordered, or its lanes asked for, while records wait; a tenth as often while none do.',
+  }),
+  'table.lanes.wait.ms': long({
+    default: 2_000,
+    min: 0,
+    max: 60_000,
+    doc: 'In a cluster: how long a commit waits for other nodes to stage their partitions. What they stage later is in the next one.',
+  }),
   'table.keys.checkpoint.ms': long({
     default: 600_000,
     min: 1_000,

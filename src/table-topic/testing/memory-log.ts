@@ -60,6 +60,8 @@ export class MemoryLog implements Log {
   /** Each added batch is a commit of its own. */
   lastCommitNumber = 0;
 
+  async caughtUp(): Promise<void> {}
+
   async commitSteps(partitionId: number, offset: number, endOffset: number): Promise<CommitSteps> {
     const { steps } = this.#partition(partitionId);
     const first = steps.findLastIndex((step) => step.offset <= offset);

@@ -1,0 +1,79 @@
+// Which node of a cluster does what of a table: one coordinates it, by lease; the lanes of its partitions are spread by
+// rendezvous hashing. Views of two nodes may differ for a moment, and a lease may have changed hands: then two of them
+// do the same lane, or an old coordinator goes on for a while. Both are harmless (rules T1, T4, T6), so nothing here has to
+// be right, only soon.
+// Not for: what nodes say to one another about a table (metadata/table-lanes.ts).
+import type { Cluster, ClusterNode, Leases } from '../cluster/index.ts';
+import type { TableLanesMetadata } from '../metadata/table-lanes.ts';
+import type { Topic } from '../metadata/topics.ts';
+
+/** What begins and ends with the right to coordinate a table. */
+export interface CoordinatorWork {
+  gained(): Promise<void> | void;
+  /** Ends at once. */
+  lost(): Promise<void> | void;
+}
+
+type Spread = Pick<Topic, 'topicId' | 'partitions'>;
+
+export interface TablePlacement {
+  /** Words between the nodes; undefined: this node is alone and does everything. */
+  readonly words: TableLanesMetadata | undefined;
+  /** Coordinates the table whenever this node is the one. Returns how to end that. */
+  coordinate(topicId: string, work: CoordinatorWork): () => Promise<void>;
+  /** True while surely nobody else coordinates it. */
+  coordinates(topicId: string): boolean;
+  /** Where its coordinator was when last looked at; undefined: nowhere, or on a node that is gone. */
+  coordinatorOf(topicId: string): ClusterNode | undefined;
+  /** Partitions, by index, whose lanes run on this node, the coordinator's own or not. */
+  lanesOf(topic: Spread): readonly number[];
+  /** Partitions whose lanes run on other nodes: of no interest but to the coordinator. */
+  lanesElsewhere(topic: Spread): readonly number[];
+  /** Called after nodes came or went. Returns how to stop that. */
+  onChange(listener: () => void): () => void;
+}
+
+/** Of a node that is alone: it coordinates every table from the first moment on. */
+export const soloPlacement: TablePlacement = {
+  words: undefined,
+  coordinate(_topicId, work) {
+    // It does not wait: nobody else has to end first.
+    void work.gained();
+    return async () => {};
+  },
+  coordinates: () => true,
+  coordinatorOf: () => undefined,
+  lanesOf: ({ partitions }) => [...partitions.keys()],
+  lanesElsewhere: () => [],
+  onChange: () => () => {},
+};
+
+export interface SharedTables {
+  readonly cluster: Cluster;
+  readonly leases: Leases;
+  readonly words: TableLanesMetadata;
+}
+
+export const leaseOf = (topicId: string) => `table/${topicId}`;
+
+/** Of a node among others. */
+export function clusterPlacement({ cluster, leases, words }: SharedTables): TablePlacement {
+  const self = cluster.self.nodeId;
+  const laneNode = (topicId: string, partition: number) =>
+    cluster.chosen(`lane/${topicId}/${partition}`, 'tables')?.nodeId;
+  return {
+    words,
+    coordinate: (topicId, { gained, lost }) =>
+      leases.want({ name: leaseOf(topicId), role: 'tables', gained, lost }),
+    coordinates: (topicId) => leases.held(leaseOf(topicId)) !== undefined,
+    coordinatorOf(topicId) {
+      const holder = leases.holder(leaseOf(topicId));
+      return cluster.nodes().find(({ nodeId }) => nodeId === holder);
+    },
+    lanesOf: ({ topicId, partitions }) =>
+      [...partitions.keys()].filter((partition) => laneNode(topicId, partition) === self),
+    lanesElsewhere: ({ topicId, partitions }) =>
+      [...partitions.keys()].filter((partition) => laneNode(topicId, partition) !== self),
+    onChange: (listener) => cluster.onChange(listener),
+  };
+}
