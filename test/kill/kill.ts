@@ -2,14 +2,15 @@
 // expires snapshots, and another is upserted, then an audit. Every acknowledged record must be in the topic once, and in the table or among the
 // dead letters once, offsets unbroken, nothing orphaned.
 // Not for: power loss. A killed process keeps the page cache, so unsynced writes are the simulation's business.
-//   ROUNDS=20 SEED=1 npm run killtest
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+//   ROUNDS=20 SEED=1 npm run killtest [-- cluster]
+// `cluster`: three brokers over PostgreSQL and an S3 double, of which one dies in each round.
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import kafkajs, { type Kafka, type Producer } from 'kafkajs';
 import { type Prng, seededPrng } from '../../src/base/prng.ts';
 import { awaitRows } from '../../src/cli/await-rows.ts';
-import { type ChildNode, startChild } from '../../src/cli/child.ts';
+import type { ChildNode } from '../../src/cli/child.ts';
 import { call } from '../../src/cli/http-client.ts';
 import {
   manifestSource,
@@ -17,6 +18,7 @@ import {
   planScan,
   type TableMetadata,
 } from '../../src/formats/iceberg/index.ts';
+import { type KillTarget, oneNode, threeBrokers } from './target.ts';
 
 const ROUNDS = Number(process.env['ROUNDS'] ?? 20);
 const SEED = Number(process.env['SEED'] ?? 1);
@@ -54,19 +56,23 @@ function check(condition: boolean, what: string): void {
   if (!condition) failures.push(what);
 }
 
-function client(node: ChildNode): Kafka {
+function client(brokers: readonly string[]): Kafka {
   return new kafkajs.Kafka({
     clientId: 'kill',
-    brokers: [node.addresses.kafka],
+    brokers: [...brokers],
     logLevel: kafkajs.logLevel.NOTHING,
     retry: { retries: 0 },
   });
 }
 
-/** Sends until the node dies; a failed send leaves its records unacknowledged. */
-async function load(producer: Producer, ledger: Ledger, round: number): Promise<void> {
+/** Sends until a node dies; a failed send leaves its records unacknowledged. */
+async function load(
+  producer: Producer,
+  ledger: Ledger,
+  { round, over }: { readonly round: number; readonly over: () => boolean },
+): Promise<void> {
   await producer.connect();
-  for (;;) {
+  while (!over()) {
     const ids = Array.from({ length: BATCH }, () => ledger.next++);
     for (const id of ids) ledger.sent.add(id);
     const messages = ids.map((id) => ({
@@ -88,23 +94,27 @@ async function load(producer: Producer, ledger: Ledger, round: number): Promise<
 }
 
 async function playRound(
-  dataDir: string,
+  target: KillTarget,
   ledger: Ledger,
   { prng, round }: { readonly prng: Prng; readonly round: number },
 ): Promise<void> {
-  const node = await startChild(dataDir, SETTINGS);
+  await target.up();
+  let dead = false;
   const producers = Array.from({ length: PRODUCERS }, () =>
-    client(node).producer({ allowAutoTopicCreation: false, retry: { retries: 0 } }),
+    client(target.brokers).producer({ allowAutoTopicCreation: false, retry: { retries: 0 } }),
   );
-  const loads = producers.map((producer) => load(producer, ledger, round).catch(() => {}));
+  const loads = producers.map((producer) =>
+    load(producer, ledger, { round, over: () => dead }).catch(() => {}),
+  );
   await new Promise((resolve) => setTimeout(resolve, 200 + prng.int(1_800)));
-  await node.kill();
+  await target.kill(prng);
+  dead = true;
   await Promise.all(loads);
   await Promise.all(producers.map((producer) => producer.disconnect().catch(() => {})));
 }
 
-async function createTopics(node: ChildNode): Promise<void> {
-  const admin = client(node).admin();
+async function createTopics(target: KillTarget): Promise<void> {
+  const admin = client(target.brokers).admin();
   await admin.connect();
   const common = {
     'table.topic.enable': 'true',
@@ -147,8 +157,8 @@ interface TopicRead {
 }
 
 /** All of a topic's records. */
-async function readTopic(node: ChildNode, topic: string): Promise<TopicRead> {
-  const kafka = client(node);
+async function readTopic(target: KillTarget, topic: string): Promise<TopicRead> {
+  const kafka = client(target.brokers);
   const admin = kafka.admin();
   await admin.connect();
   const ends = new Map(
@@ -202,8 +212,9 @@ async function sql(node: ChildNode, query: string): Promise<unknown[][]> {
   return ((await response.json()) as { rows: unknown[][] }).rows;
 }
 
-async function audit(node: ChildNode, dataDir: string, ledger: Ledger): Promise<void> {
-  const { ids, bad, unbroken, total } = await readTopic(node, TOPIC);
+async function audit(target: KillTarget, ledger: Ledger): Promise<void> {
+  const { node } = target;
+  const { ids, bad, unbroken, total } = await readTopic(target, TOPIC);
   const seen = new Set(ids);
   const lost = [...ledger.acked].filter((id) => !seen.has(id));
   check(
@@ -230,9 +241,9 @@ async function audit(node: ChildNode, dataDir: string, ledger: Ledger): Promise<
   );
   check(Number(places[0]![0]) === good, 'every row stands at its own offset');
   await auditValues(node, good);
-  await auditLetters(node, bad);
-  await auditKeys(node);
-  await checkOrphans(node, dataDir);
+  await auditLetters(target, bad);
+  await auditKeys(target);
+  await checkOrphans(target);
 }
 
 /** Cells are those of their records, also where columns came later and files were rewritten. */
@@ -250,8 +261,8 @@ async function auditValues(node: ChildNode, good: number): Promise<void> {
 }
 
 /** Each record that is no JSON is a dead letter once, and nothing else is one. */
-async function auditLetters(node: ChildNode, bad: readonly string[]): Promise<void> {
-  const letters = await readTopic(node, LETTERS);
+async function auditLetters(target: KillTarget, bad: readonly string[]): Promise<void> {
+  const letters = await readTopic(target, LETTERS);
   const once = new Set(letters.origins);
   check(once.size === letters.total, `no dead letter twice (${letters.total})`);
   check(
@@ -261,8 +272,9 @@ async function auditLetters(node: ChildNode, bad: readonly string[]): Promise<vo
 }
 
 /** The upsert table is what the log's replay says, key by key. */
-async function auditKeys(node: ChildNode): Promise<void> {
-  const { newest, total } = await readTopic(node, KEYED);
+async function auditKeys(target: KillTarget): Promise<void> {
+  const { node } = target;
+  const { newest, total } = await readTopic(target, KEYED);
   await call({ server: node.addresses.http, path: `/v1/tables/${KEYED}/commit`, method: 'POST' });
   const rows = (await sql(node, `SELECT k, v FROM ${KEYED}`)).map(
     ([k, v]) => [String(k), Number(v)] as const,
@@ -279,26 +291,29 @@ async function auditKeys(node: ChildNode): Promise<void> {
   );
 }
 
-/** Data files on disk beside those that the table names; the sweep gets time to work. */
-async function checkOrphans(node: ChildNode, dataDir: string): Promise<void> {
+/** Data files in the warehouse beside those that the table names; the sweep gets time to work. */
+async function checkOrphans(target: KillTarget): Promise<void> {
   const deadline = performance.now() + 60_000;
   let orphans: string[] = [];
   do {
-    const live = new Set([...(await liveFiles(node, TOPIC)), ...(await liveFiles(node, KEYED))]);
-    const entries = await readdir(dataDir, { recursive: true });
-    orphans = entries.filter((path) => path.endsWith('.parquet') && !live.has(basename(path)));
+    const files = await target.dataFiles();
+    const live = new Set([
+      ...(await liveFiles(target, TOPIC)),
+      ...(await liveFiles(target, KEYED)),
+    ]);
+    orphans = files.filter((name) => !live.has(name));
     if (orphans.length > 0) await new Promise((resolve) => setTimeout(resolve, 500));
   } while (orphans.length > 0 && performance.now() < deadline);
   check(orphans.length === 0, `no orphaned data file after the sweep (${orphans.slice(0, 3)})`);
 }
 
 /** Names of the files in the table's snapshots, as any reader of the catalog finds them. */
-async function liveFiles(node: ChildNode, table: string): Promise<Set<string>> {
+async function liveFiles(target: KillTarget, table: string): Promise<Set<string>> {
   const response = await fetch(
-    `http://${node.addresses.catalog}/v1/namespaces/kafka/tables/${table}`,
+    `http://${target.node.addresses.catalog}/v1/namespaces/kafka/tables/${table}`,
   );
   const { metadata } = parseIcebergJson(await response.text()) as { metadata: TableMetadata };
-  const source = manifestSource({ read: (uri) => readFile(new URL(uri)) });
+  const source = manifestSource({ read: (uri) => target.read(uri) });
   const live = new Set<string>();
   for (const snapshot of metadata.snapshots ?? []) {
     const { files } = await planScan({ metadata, source, snapshot });
@@ -310,27 +325,28 @@ async function liveFiles(node: ChildNode, table: string): Promise<Set<string>> {
   return live;
 }
 
-const dataDir = await mkdtemp(join(tmpdir(), 'floe-kill-'));
+const folder = await mkdtemp(join(tmpdir(), 'floe-kill-'));
 const ledger: Ledger = { next: 0, acked: new Set(), sent: new Set() };
 const prng = seededPrng(SEED);
-process.stdout.write(`kill test: ${ROUNDS} rounds, SEED=${SEED}, ${dataDir}\n`);
+const start = process.argv[2] === 'cluster' ? threeBrokers : oneNode;
+process.stdout.write(`kill test: ${ROUNDS} rounds, SEED=${SEED}, ${folder}\n`);
 try {
-  const first = await startChild(dataDir, SETTINGS);
-  await createTopics(first);
-  await first.kill();
-  for (let n = 1; n <= ROUNDS; n += 1) {
-    const before = ledger.acked.size;
-    await playRound(dataDir, ledger, { prng, round: n });
-    process.stdout.write(`round ${n}: ${ledger.acked.size - before} records acked\n`);
-  }
-  const node = await startChild(dataDir, SETTINGS);
+  const target = await start(folder, SETTINGS);
   try {
-    await audit(node, dataDir, ledger);
+    await target.up();
+    await createTopics(target);
+    for (let n = 1; n <= ROUNDS; n += 1) {
+      const before = ledger.acked.size;
+      await playRound(target, ledger, { prng, round: n });
+      process.stdout.write(`round ${n}: ${ledger.acked.size - before} records acked\n`);
+    }
+    await target.up();
+    await audit(target, ledger);
   } finally {
-    check((await node.stop()) === 0, 'SIGTERM ends with exit code 0');
+    check(await target.stop(), 'SIGTERM ends with exit code 0');
   }
 } finally {
-  await rm(dataDir, { recursive: true, force: true });
+  await rm(folder, { recursive: true, force: true });
 }
 process.stdout.write(
   failures.length === 0
