@@ -9,6 +9,8 @@ export interface RetryOptions {
   readonly prng: Prng;
   /** Attempts in all, the first included. */
   readonly attempts: number;
+  /** No attempt begins later than this after the first. */
+  readonly giveUpMs?: number;
   readonly firstDelayMs: number;
   readonly maxDelayMs: number;
   readonly signal?: AbortSignal;
@@ -22,13 +24,17 @@ export async function retry<T>(
   attempt: (n: number) => Promise<T>,
 ): Promise<T> {
   const retryable = options.retryable ?? ((error) => error.code === 'unavailable');
+  const { clock, giveUpMs = Infinity } = options;
+  const startedMs = clock.monotonic();
   for (let n = 1; ; n += 1) {
     try {
       return await attempt(n);
     } catch (caught) {
       const error = FloeError.from(caught);
       if (n >= options.attempts || !retryable(error)) throw error;
-      await options.clock.sleep(backoffMs(options, n), options.signal);
+      const pauseMs = backoffMs(options, n);
+      if (clock.monotonic() + pauseMs - startedMs > giveUpMs) throw error;
+      await clock.sleep(pauseMs, options.signal);
     }
   }
 }

@@ -81,6 +81,9 @@ export const fileKey = (clusterId: string, generation: number): string =>
 /** True for keys of local write-ahead files, which lie in the data directory and not in the object store. */
 export const isFileKey = (key: string): boolean => key.split('/', 2)[1] === 'file';
 
+/** True for objects of single flushes: what was written last lies in them. */
+export const isWalKey = (key: string): boolean => key.split('/', 2)[1] === 'wal';
+
 /** The generation that the block headers of `key`'s object carry: a file's own, 0 for objects of a store. */
 export function generationOf(key: string): number {
   const found = /\/file\/(\d{15})\.wal$/.exec(key);

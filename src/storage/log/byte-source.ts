@@ -2,6 +2,8 @@
 // Both fill shared memory that the caller owns. Not for: what the bytes mean, and which to read (reader.ts).
 import { FloeError } from '../../base/error.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
+import { type Purpose, storeFor } from '../objects/purposes.ts';
+import { isWalKey } from '../paths.ts';
 import type { ObjectRef } from './entries.ts';
 
 /** Who waits: consumers go first, maintenance last. */
@@ -35,10 +37,11 @@ export interface ByteSource {
 /** Reads by range GETs of the store, all at once. */
 export function objectSource(store: ObjectStore): ByteSource {
   return {
-    async read(object, reads, { signal }) {
+    async read(object, reads, { purpose, signal }) {
+      const view = storeFor(store, storePurpose(purpose, object.key));
       await Promise.all(
         reads.map(async ({ position, into, need = into.length }) => {
-          const found = await store.get(object.key, {
+          const found = await view.get(object.key, {
             start: position,
             length: into.length,
             into,
@@ -49,6 +52,13 @@ export function objectSource(store: ObjectStore): ByteSource {
       );
     },
   };
+}
+
+/** What consumers read of single flushes is what was just written; what has been compacted is the past. */
+function storePurpose(purpose: ReadPurpose, key: string): Purpose {
+  if (purpose === 'maintenance') return 'compaction';
+  if (purpose === 'table') return 'tables';
+  return isWalKey(key) ? 'tail' : 'catch-up';
 }
 
 /** The object ends before the last byte asked for. */

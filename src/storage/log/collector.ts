@@ -9,7 +9,8 @@ import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import type { LogObject, ObjectsMetadata } from '../../metadata/objects.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
-import { keyBefore, parseKey, streamPrefix, walPrefix } from '../paths.ts';
+import { storeFor } from '../objects/purposes.ts';
+import { clusterPrefix, keyBefore, parseKey, streamPrefix, walPrefix } from '../paths.ts';
 
 export interface CollectorOptions {
   readonly clusterId: string;
@@ -43,7 +44,7 @@ export class Collector {
   #lastWholeSweepMs = -Infinity;
 
   constructor(options: CollectorOptions) {
-    this.#options = options;
+    this.#options = { ...options, store: storeFor(options.store, 'maintenance') };
   }
 
   /** Drops expired rows, gives up what is unreferenced, deletes what was given up long enough ago. */
@@ -104,7 +105,17 @@ export class Collector {
     for (const prefix of [walPrefix(clusterId), streamPrefix(clusterId)])
       claimed += await this.#sweepPrefix(prefix, { fromMs, beforeMs: nowMs - orphanAgeMs });
     if (whole) this.#lastWholeSweepMs = nowMs;
+    await this.#abortUploads(nowMs - orphanAgeMs);
     return { claimed };
+  }
+
+  /** Uploads in parts that their writers left when they died: what has arrived of them is paid for and never seen. */
+  async #abortUploads(beforeMs: number): Promise<void> {
+    const { store, clusterId, logger, metrics } = this.#options;
+    const aborted = await store.abortUploads?.(clusterPrefix(clusterId), beforeMs);
+    if (aborted === undefined || aborted === 0) return;
+    logger.info({ uploads: aborted }, 'unfinished uploads given up');
+    metrics.count('floe_log_uploads_aborted_total', 'Uploads of dead writers.', {}, aborted);
   }
 
   async #sweepPrefix(

@@ -18,6 +18,7 @@ import {
   partitionsIn,
 } from '../../metadata/packed-index.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
+import { storeFor } from '../objects/purposes.ts';
 import { streamKey } from '../paths.ts';
 import type { ByteSource } from './byte-source.ts';
 import { type ChoiceLimits, type CompactionJob, chooseJob } from './compact-choice.ts';
@@ -77,7 +78,7 @@ export class Compactor {
   #buffer = new Uint8Array(0);
 
   constructor(options: CompactorOptions) {
-    this.#options = options;
+    this.#options = { ...options, store: storeFor(options.store, 'compaction') };
     this.#tag = clusterTag(options.clusterId);
   }
 

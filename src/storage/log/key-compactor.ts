@@ -16,6 +16,7 @@ import type { Cleaning, ObjectsMetadata } from '../../metadata/objects.ts';
 import { EntryKind, entriesOf, isMarker } from '../../metadata/packed-index.ts';
 import { baseTimestamp, maxTimestamp } from '../../protocol/record-batch.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
+import { storeFor } from '../objects/purposes.ts';
 import { streamKey } from '../paths.ts';
 import type { ByteSource } from './byte-source.ts';
 import {
@@ -126,7 +127,7 @@ export class KeyCompactor {
   #cleanedMs = 0;
 
   constructor(options: KeyCompactorOptions) {
-    this.#options = options;
+    this.#options = { ...options, store: storeFor(options.store, 'compaction') };
     this.#tag = clusterTag(options.clusterId);
     this.#object = this.#newObject();
     const { metrics } = options;

@@ -51,6 +51,7 @@ beforeEach(() => {
     logger: silentLogger,
     metrics: noMetrics,
     hedgeMs: 100,
+    hedgeShare: 0.05,
     giveUpMs: 1_000,
   });
 });
@@ -92,6 +93,32 @@ test('a slow PUT is hedged under another key; the slab is held until both have e
   await clock.advance(1);
   expect(ended).toBe(true);
   expect(committed).toHaveLength(1);
+});
+
+test('a PUT slower than nearly all others is hedged, a share of them at most', async () => {
+  // As many as it takes to know what is usual: 60 ms each.
+  for (let n = 0; n < 20; n += 1) {
+    const flushing = flush(n);
+    await clock.advance(60);
+    puts.at(-1)!.resolve();
+    await flushing;
+  }
+  expect(puts).toHaveLength(20);
+  const hedgedAfter: number[] = [];
+  for (let n = 0; n < 10; n += 1) {
+    const before = puts.length;
+    const startedMs = clock.monotonic();
+    const flushing = flush(n);
+    while (puts.length === before + 1 && clock.monotonic() - startedMs < 300)
+      await clock.advance(5);
+    hedgedAfter.push(clock.monotonic() - startedMs);
+    puts.at(-1)!.resolve();
+    await flushing;
+  }
+  expect(hedgedAfter.filter((ms) => ms <= 75).length).toBeGreaterThanOrEqual(1);
+  expect(hedgedAfter.filter((ms) => ms <= 75).length).toBeLessThanOrEqual(3);
+  // The others not before they count as lost.
+  for (const ms of hedgedAfter) if (ms > 75) expect(ms).toBeGreaterThanOrEqual(100);
 });
 
 test('a refused PUT is tried again under a fresh key', async () => {

@@ -1,13 +1,15 @@
 // Flushes as objects of a store: a conditional PUT each, several at once, committed in the order of admission.
-// A slow PUT is hedged under a second key of the same flush id; the commit names the one that made it, the other is
-// an orphan for the sweeper. A flush given up is never committed later: its requests may be sent again (L9).
+// A PUT that is slower than nearly all others lately is hedged under a second key of the same flush id; the commit names
+// the one that made it, the other is an orphan for the sweeper. A flush given up is never committed later: its requests may be sent again (L9).
 import type { Clock } from '../../base/clock.ts';
 import { FloeError, isFloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import type { IdSource } from '../../base/prng.ts';
 import { groupByPartition } from '../../metadata/batch-columns.ts';
+import { HedgeTimer, LatencyWindow } from '../objects/latency-window.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
+import { storeFor } from '../objects/purposes.ts';
 import { walKey } from '../paths.ts';
 import { type Flushed, type FlushTarget, submitUntilKnown } from './flush-target.ts';
 import { layoutFlush } from './layout.ts';
@@ -25,19 +27,45 @@ export interface ObjectTargetOptions {
   readonly ids: IdSource;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** A PUT that takes this long is hedged in any case. */
   readonly hedgeMs: number;
+  /** Hedges per PUT of those that are merely slower than usual. */
+  readonly hedgeShare: number;
   readonly giveUpMs: number;
 }
 
 const RETRY_PAUSE_MS = 100;
+/** PUTs that take longer than this share of recent ones of their size are hedged. */
+const HEDGE_QUANTILE = 0.97;
+const HEDGE_MIN_MS = 50;
+/** Sizes of flushes whose durations are compared with one another, upper bounds in bytes. */
+const SIZE_CLASSES = [256 * 1024, 1024 * 1024, 4 * 1024 * 1024, Infinity];
+
+/** How long PUTs took, shared by all flushes of a front. */
+class PutTimes {
+  readonly timer: HedgeTimer;
+  readonly #windows = SIZE_CLASSES.map(() => new LatencyWindow());
+
+  constructor({ clock, hedgeMs, hedgeShare }: ObjectTargetOptions) {
+    const limits = { quantile: HEDGE_QUANTILE, share: hedgeShare, minMs: HEDGE_MIN_MS };
+    this.timer = new HedgeTimer(clock, { ...limits, lateMs: hedgeMs });
+  }
+
+  /** Those of as many bytes, then those of more. */
+  of(bytes: number): readonly LatencyWindow[] {
+    return this.#windows.slice(SIZE_CLASSES.findIndex((bound) => bytes <= bound));
+  }
+}
 
 export function objectTarget(options: ObjectTargetOptions): FlushTarget {
   /** Resolves when the flush before has committed or was given up. */
   let before: Promise<unknown> = Promise.resolve();
+  const store = storeFor(options.store, 'produce');
+  const times = new PutTimes(options);
   return {
     flush(flush, flushId) {
       const previous = before;
-      const upload = new Upload(options, flush, flushId);
+      const upload = new Upload({ ...options, store, times }, flush, flushId);
       const flushed = commitInOrder(options, { flush, flushId, upload, previous });
       before = flushed.catch(() => {});
       return flushed;
@@ -73,6 +101,8 @@ async function commitInOrder(
   return { reply, settled: upload.settled() };
 }
 
+type UploadOptions = ObjectTargetOptions & { readonly times: PutTimes };
+
 interface Stored {
   readonly key: string;
   readonly bytes: number;
@@ -80,14 +110,14 @@ interface Stored {
 
 /** The attempts to store one flush. The first to succeed wins; the slab is held until all have settled. */
 class Upload {
-  readonly #options: ObjectTargetOptions;
+  readonly #options: UploadOptions;
   readonly #parts: readonly Uint8Array[];
   readonly #bytes: number;
   readonly #attempts: Promise<unknown>[] = [];
   readonly #abort = new AbortController();
   readonly #done: Promise<Stored>;
 
-  constructor(options: ObjectTargetOptions, flush: OpenFlush, flushId: Uint8Array) {
+  constructor(options: UploadOptions, flush: OpenFlush, flushId: Uint8Array) {
     this.#options = options;
     const batches = columnsOf(flush.take());
     const layout = layoutFlush({
@@ -114,10 +144,13 @@ class Upload {
   }
 
   async #store(): Promise<Stored> {
-    const { clock, hedgeMs, giveUpMs, metrics } = this.#options;
-    const deadline = clock.monotonic() + giveUpMs;
+    const { clock, times, giveUpMs, metrics } = this.#options;
+    const startedMs = clock.monotonic();
+    const deadline = startedMs + giveUpMs;
+    const windows = times.of(this.#bytes);
+    const usualMs = times.timer.begin(windows);
     const first = this.#attempt(deadline);
-    const hedge = clock.sleep(hedgeMs, this.#abort.signal).then(() => {
+    const hedge = times.timer.due(usualMs, this.#abort.signal).then(() => {
       metrics.count('floe_log_put_hedges_total', 'Slow PUTs that were tried a second time');
       return this.#attempt(deadline);
     });
@@ -128,7 +161,9 @@ class Upload {
     });
     late.catch(() => {});
     try {
-      return await Promise.race([Promise.any([first, hedge]), late]);
+      const stored = await Promise.race([Promise.any([first, hedge]), late]);
+      windows[0]!.add(clock.monotonic() - startedMs);
+      return stored;
     } catch (caught) {
       const error = caught instanceof AggregateError ? caught.errors[0] : caught;
       throw FloeError.from(error, 'flush');

@@ -174,6 +174,7 @@ function targetOf(options: FrontOptions): FlushTarget {
   return objectTarget({
     ...options,
     hedgeMs: settings['log.put.hedge.ms'],
+    hedgeShare: settings['log.put.hedge.share'],
     giveUpMs: settings['log.put.give.up.ms'],
   });
 }

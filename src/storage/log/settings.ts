@@ -1,5 +1,5 @@
 // Settings of the log's write path. Sizes are starting points that were measured on two cores; each says why.
-import { bool, int, long } from '../../base/settings.ts';
+import { bool, double, int, long } from '../../base/settings.ts';
 
 const MIB = 1024 * 1024;
 
@@ -99,7 +99,13 @@ export const logSettings = {
   'log.put.hedge.ms': int({
     default: 1_500,
     min: 10,
-    doc: 'S3: a PUT that takes longer is tried a second time under another key of the same flush.',
+    doc: 'S3: a PUT that takes this long, and three times longer than usual, is tried a second time under another key of the same flush; sooner when nearly all PUTs lately took less (log.put.hedge.share).',
+  }),
+  'log.put.hedge.share': double({
+    default: 0.05,
+    min: 0,
+    max: 1,
+    doc: 'S3: second PUTs per PUT at most of those that are merely slower than 97 of 100 lately. 0: none is tried a second time.',
   }),
   'log.put.give.up.ms': int({
     default: 30_000,

@@ -2,6 +2,8 @@
 // decorators (retry, count, fault) wrap any of them. All pass `contract.ts`.
 // Not for: names of objects (storage/paths.ts makes and parses every key).
 
+import type { Purpose } from './purposes.ts';
+
 export interface ObjectInfo {
   readonly key: string;
   /** Bytes. */
@@ -45,4 +47,8 @@ export interface ObjectStore {
   list(prefix: string, options?: { readonly after?: string }): AsyncIterable<ObjectInfo>;
   /** Missing keys are fine. */
   delete(keys: readonly string[]): Promise<void>;
+  /** The same store for requests of one purpose; ask by purposes.ts `storeFor`. Missing: purposes aren't told apart. */
+  for?(purpose: Purpose): ObjectStore;
+  /** Gives up uploads in parts that began before a time and never ended. Missing: there are none. @returns how many. */
+  abortUploads?(prefix: string, beforeMs: number): Promise<number>;
 }

@@ -1,5 +1,5 @@
 // Builds the object store behind a URI, with its decorators: retries outside, counting inside, so that every
-// attempt is counted.
+// attempt is counted; for S3 see s3-stack.ts.
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../base/clock.ts';
 import { FloeError } from '../../base/error.ts';
@@ -10,7 +10,9 @@ import { retryingStore } from './decorators/retrying.ts';
 import { LocalObjectStore } from './local.ts';
 import { MemoryObjectStore } from './memory.ts';
 import type { ObjectStore } from './object-store.ts';
+import type { Purpose } from './purposes.ts';
 import type { S3Settings } from './s3-context.ts';
+import { s3Stack } from './s3-stack.ts';
 import { VENDED, VendedObjectStore } from './vended.ts';
 
 export interface OpenOptions {
@@ -19,6 +21,8 @@ export interface OpenOptions {
   readonly ids: IdSource;
   readonly metrics: Metrics;
   readonly settings: S3Settings;
+  /** What its requests are for, unless `for` says otherwise. Default: `other`. */
+  readonly purpose?: Purpose;
 }
 
 /**
@@ -28,8 +32,13 @@ export interface OpenOptions {
  */
 export async function openObjectStore(uri: string, options: OpenOptions): Promise<ObjectStore> {
   const bare = await openBare(uri, options);
-  return retryingStore(measuredStore(bare, options.clock, options.metrics), options);
+  if (uri.startsWith('s3:')) return s3Stack(bare, options);
+  const { purpose = 'other' } = options;
+  return retryingStore(measuredStore(bare, { ...options, purpose, prices: FREE }), options);
 }
+
+/** Stores other than S3 charge nothing; nor does who hands out keys tell a price. */
+const FREE = { write: 0, read: 0, partBytes: Infinity };
 
 async function openBare(uri: string, options: OpenOptions): Promise<ObjectStore> {
   const { clock, ids, settings } = options;

@@ -4,17 +4,18 @@ import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
+  ListMultipartUploadsCommand,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { FloeError } from '../../base/error.ts';
 import { Semaphore } from '../../base/queue.ts';
 import { bodySize } from './keys.ts';
 import type { PutOptions } from './object-store.ts';
+import { PARALLEL_PARTS } from './prices.ts';
 import { joined, type S3Context } from './s3-context.ts';
 
 /** S3's limit of parts. */
 const MAX_PARTS = 10_000;
-const PARALLEL_PARTS = 4;
 
 /** Uploads `parts` (any sizes) as one object. Errors as of a put; `timeout` only from the completion. */
 export async function putMultipart(
@@ -130,5 +131,37 @@ async function abort(context: S3Context, UploadId: string): Promise<void> {
     );
   } catch {
     // Best effort: the bucket's lifecycle rule for incomplete uploads is the net below.
+  }
+}
+
+/**
+ * Aborts uploads under the context's key that began before `beforeMs` and never ended: those of processes that died, whose
+ * parts would be paid for until the bucket's lifecycle rule finds them. @returns how many.
+ */
+export async function abortUploads(context: S3Context, beforeMs: number): Promise<number> {
+  let aborted = 0;
+  let marker: { readonly KeyMarker?: string; readonly UploadIdMarker?: string } = {};
+  for (;;) {
+    const page = await context.ask('list', (abortSignal) =>
+      context.client.send(
+        new ListMultipartUploadsCommand({
+          Bucket: context.bucket,
+          Prefix: context.fullKey,
+          ...marker,
+        }),
+        { abortSignal },
+      ),
+    );
+    for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
+      if (Key === undefined || UploadId === undefined) continue;
+      if ((Initiated?.getTime() ?? Infinity) >= beforeMs) continue;
+      await abort({ ...context, fullKey: Key }, UploadId);
+      aborted += 1;
+    }
+    if (page.IsTruncated !== true) return aborted;
+    marker = {
+      ...(page.NextKeyMarker === undefined ? {} : { KeyMarker: page.NextKeyMarker }),
+      ...(page.NextUploadIdMarker === undefined ? {} : { UploadIdMarker: page.NextUploadIdMarker }),
+    };
   }
 }

@@ -13,12 +13,11 @@ import type { Clock } from '../../base/clock.ts';
 import { FloeError, isFloeError } from '../../base/error.ts';
 import { bodyParts, bodySize, checkKey } from './keys.ts';
 import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from './object-store.ts';
+import { MAX_SINGLE_PUT_BYTES } from './prices.ts';
 import { crc32Base64, joined, type S3Context, type S3Settings } from './s3-context.ts';
 import { type S3Operation, s3Error } from './s3-errors.ts';
-import { putMultipart } from './s3-multipart.ts';
+import { abortUploads, putMultipart } from './s3-multipart.ts';
 
-/** A body above this goes in parts; S3 itself would take 5 GiB, but then one lost packet costs everything. */
-const MAX_SINGLE_PUT_BYTES = 16 * 1024 * 1024;
 /** S3's limit of keys in one delete request. */
 const MAX_DELETE_KEYS = 1_000;
 
@@ -144,6 +143,10 @@ export class S3ObjectStore implements ObjectStore {
     for (const key of keys) checkKey(key);
     for (let from = 0; from < keys.length; from += MAX_DELETE_KEYS)
       await this.#deleteSome(keys.slice(from, from + MAX_DELETE_KEYS));
+  }
+
+  abortUploads(prefix: string, beforeMs: number): Promise<number> {
+    return abortUploads(this.#context(prefix), beforeMs);
   }
 
   async #deleteSome(keys: readonly string[]): Promise<void> {

@@ -1,6 +1,6 @@
 // Settings of the object stores. Credentials left empty come from the AWS SDK's own chain (environment,
 // shared files, instance roles).
-import { bool, int, long, text } from '../../base/settings.ts';
+import { bool, double, int, long, text } from '../../base/settings.ts';
 
 export const objectSettings = {
   's3.endpoint': text({
@@ -57,7 +57,13 @@ export const objectSettings = {
     default: 6,
     min: 1,
     max: 100,
-    doc: 'Attempts of one operation on the store, the first included, before its error reaches the caller.',
+    doc: 'Attempts of one operation on the store, the first included, before its error reaches the caller: catalogs and whatever else isn’t the log.',
+  }),
+  'objects.retry.give.up.ms': long({
+    default: 30_000,
+    min: 100,
+    max: 3_600_000,
+    doc: 'S3: requests of the log and of tables are tried anew for this long, however many attempts that takes: a store that says “slow down” costs time only.',
   }),
   'objects.retry.first.delay.ms': long({
     default: 50,
@@ -70,5 +76,78 @@ export const objectSettings = {
     min: 0,
     max: 600_000,
     doc: 'Longest pause between attempts.',
+  }),
+  'objects.hedge.quantile': double({
+    default: 0.97,
+    min: 0.5,
+    max: 1,
+    doc: 'S3: a read that takes longer than this share of recent reads of its size is asked a second time. 1: longer than all of them.',
+  }),
+  'objects.hedge.share': double({
+    default: 0.05,
+    min: 0,
+    max: 1,
+    doc: 'S3: second requests per request at most, for reads and for flushes. 0: never.',
+  }),
+  'objects.hedge.min.ms': int({
+    default: 20,
+    min: 1,
+    max: 60_000,
+    doc: 'S3: no read is asked a second time sooner than this, however fast the store is.',
+  }),
+  'objects.hedge.late.ms': int({
+    default: 2_000,
+    min: 1,
+    max: 600_000,
+    doc: 'S3: a read without an answer for this long, and three times longer than usual, is asked a second time whatever the share.',
+  }),
+  'objects.share.catch.up': double({
+    default: 0.5,
+    min: 0.01,
+    max: 1,
+    doc: 'Share of s3.max.connections for consumers that read from far behind. Background purposes together leave a quarter free for flushes and reads at the tail.',
+  }),
+  'objects.share.tables': double({
+    default: 0.4,
+    min: 0.01,
+    max: 1,
+    doc: 'Share of s3.max.connections for table workers and their files.',
+  }),
+  'objects.share.compaction': double({
+    default: 0.25,
+    min: 0.01,
+    max: 1,
+    doc: 'Share of s3.max.connections for compaction of the log.',
+  }),
+  'objects.share.maintenance': double({
+    default: 0.1,
+    min: 0.01,
+    max: 1,
+    doc: 'Share of s3.max.connections for deletions and sweeps.',
+  }),
+  'objects.bytes.per.second.catch.up': long({
+    default: 0,
+    min: 0,
+    doc: 'Bytes per second that consumers far behind may take from the store through this node. 0: as many as come.',
+  }),
+  'objects.bytes.per.second.tables': long({
+    default: 0,
+    min: 0,
+    doc: 'The same for table workers.',
+  }),
+  'objects.bytes.per.second.compaction': long({
+    default: 0,
+    min: 0,
+    doc: 'The same for compaction of the log, reads and writes; log.compact.rate.bytes bounds its writes already.',
+  }),
+  'objects.price.write': double({
+    default: 0.005,
+    min: 0,
+    doc: 'Dollars per 1,000 writing requests (PUT, parts, listings), for the cost in the metrics. AWS S3 Standard, us-east-1.',
+  }),
+  'objects.price.read': double({
+    default: 0.0004,
+    min: 0,
+    doc: 'Dollars per 1,000 reading requests (GET, HEAD). Deletions cost nothing.',
   }),
 };

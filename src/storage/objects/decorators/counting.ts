@@ -5,6 +5,8 @@ import { type ErrorCode, FloeError } from '../../../base/error.ts';
 import type { Metrics } from '../../../base/metrics.ts';
 import { bodyParts, bodySize } from '../keys.ts';
 import type { ObjectStore } from '../object-store.ts';
+import { dollarsOf, type Prices } from '../prices.ts';
+import type { Purpose } from '../purposes.ts';
 
 /** One finished request (a listing counts once, when it ends). */
 export interface ObjectRequest {
@@ -69,14 +71,33 @@ export function countingStore(
   };
 }
 
-/** `store`, its requests recorded in `metrics`. */
-export function measuredStore(store: ObjectStore, clock: Clock, metrics: Metrics): ObjectStore {
-  return countingStore(store, clock, ({ operation, outcome, bytes, seconds }) => {
+export interface MeasuredOptions {
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly purpose: Purpose;
+  readonly prices: Prices;
+}
+
+/** `store`, its requests recorded in `metrics` by purpose and operation, with what they cost. */
+export function measuredStore(store: ObjectStore, options: MeasuredOptions): ObjectStore {
+  const { clock, metrics, purpose, prices } = options;
+  return countingStore(store, clock, (request) => {
+    const { operation, outcome, bytes, seconds } = request;
     metrics.count('floe_objects_requests_total', 'Requests to the object store.', {
+      purpose,
       operation,
       outcome,
     });
-    if (bytes > 0) metrics.count('floe_objects_bytes_total', 'Bytes moved.', { operation }, bytes);
-    metrics.seconds('floe_objects_request_seconds', 'Time of a request.', seconds, { operation });
+    const labels = { purpose, operation };
+    if (bytes > 0) metrics.count('floe_objects_bytes_total', 'Bytes moved.', labels, bytes);
+    const dollars = dollarsOf(request, prices);
+    if (dollars > 0)
+      metrics.count(
+        'floe_objects_dollars_total',
+        'Price of requests, objects.price.*.',
+        labels,
+        dollars,
+      );
+    metrics.seconds('floe_objects_request_seconds', 'Time of a request.', seconds, labels);
   });
 }

@@ -18,17 +18,20 @@ export interface RetryingOptions {
     Values<typeof objectSettings>,
     'objects.retry.attempts' | 'objects.retry.first.delay.ms' | 'objects.retry.max.delay.ms'
   >;
+  /** Given: it is tried for this long instead of so many times. */
+  readonly giveUpMs?: number;
 }
 
 const again = (error: FloeError) => error.code === 'unavailable' || error.code === 'timeout';
 
 /** `store`, patient. Its errors are those of the last attempt. */
 export function retryingStore(store: ObjectStore, options: RetryingOptions): ObjectStore {
-  const { settings, clock, prng } = options;
+  const { settings, clock, prng, giveUpMs } = options;
   const rules = (signal?: AbortSignal): RetryOptions => ({
     clock,
     prng,
-    attempts: settings['objects.retry.attempts'],
+    attempts: giveUpMs === undefined ? settings['objects.retry.attempts'] : Infinity,
+    ...(giveUpMs === undefined ? {} : { giveUpMs }),
     firstDelayMs: settings['objects.retry.first.delay.ms'],
     maxDelayMs: settings['objects.retry.max.delay.ms'],
     retryable: again,
