@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { servedApis } from '../src/broker/index.ts';
 import { settingsByArea } from '../src/cli/settings.ts';
+import { alarms, dashboard } from './operations.ts';
 import { apisPage, handlerHeaders, settingsPage } from './pages.ts';
 
 const docs = join(import.meta.dirname, '..', 'docs');
@@ -10,6 +11,8 @@ const docs = join(import.meta.dirname, '..', 'docs');
 test.each([
   ['settings.md', settingsPage],
   ['apis.md', apisPage],
+  ['operations/grafana.json', dashboard],
+  ['operations/alarms.yaml', alarms],
 ])('docs/%s is what the code says (npm run docs)', (name, page) => {
   expect(readFileSync(join(docs, name), 'utf8')).toBe(page());
 });
