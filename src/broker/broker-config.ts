@@ -1,6 +1,8 @@
 // The broker's settings in force: resolved at start, overlaid by what AlterConfigs changed since
 // (one broker's over the whole cluster's), as in Kafka. Most settings are fixed at start; DYNAMIC lists the others.
+import { isDeepStrictEqual } from 'node:util';
 import { FloeError } from '../base/error.ts';
+import { Mutex } from '../base/queue.ts';
 import { findSetting, parseSetting, type Setting } from '../base/settings.ts';
 import type { TopicsMetadata } from '../metadata/topics.ts';
 import { compatSettings } from './compat-settings.ts';
@@ -79,6 +81,8 @@ export class BrokerConfig {
   readonly #staticListeners: Overrides;
   readonly #store: TopicsMetadata;
   readonly #listeners = new Set<() => void>();
+  /** What is read never replaces what was changed after. */
+  readonly #turns = new Mutex();
   #cluster: Overrides = {};
   #own: Overrides = {};
   #values: BrokerSettings;
@@ -99,7 +103,7 @@ export class BrokerConfig {
     const config = new BrokerConfig(options);
     config.#cluster = await store.brokerConfig('');
     config.#own = await store.brokerConfig(String(nodeId));
-    config.#refresh();
+    config.#overlay();
     return config;
   }
 
@@ -180,10 +184,26 @@ export class BrokerConfig {
 
   /** Stores checked changes, then uses them. */
   async alter(scope: string, changes: Readonly<Record<string, string | null>>): Promise<void> {
-    const stored = await this.#store.alterBrokerConfig(scope, changes);
-    if (scope === '') this.#cluster = stored;
-    else this.#own = stored;
-    this.#refresh();
+    await this.#turns.run(async () => {
+      const stored = await this.#store.alterBrokerConfig(scope, changes);
+      if (scope === '') this.#use(stored, this.#own);
+      else if (scope === String(this.nodeId)) this.#use(this.#cluster, stored);
+    });
+  }
+
+  /** Takes over what other nodes have changed. */
+  async refresh(): Promise<void> {
+    await this.#turns.run(async () => {
+      const cluster = await this.#store.brokerConfig('');
+      this.#use(cluster, await this.#store.brokerConfig(String(this.nodeId)));
+    });
+  }
+
+  #use(cluster: Overrides, own: Overrides): void {
+    if (isDeepStrictEqual([cluster, own], [this.#cluster, this.#own])) return;
+    this.#cluster = cluster;
+    this.#own = own;
+    this.#overlay();
     for (const listener of this.#listeners) listener();
   }
 
@@ -203,7 +223,7 @@ export class BrokerConfig {
     );
   }
 
-  #refresh(): void {
+  #overlay(): void {
     const values: Record<string, unknown> = { ...this.#static };
     const ofListeners = new Map<string, number>();
     const texts = { ...this.#staticListeners, ...this.#cluster, ...this.#own };

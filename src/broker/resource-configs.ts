@@ -1,12 +1,16 @@
 // Configs of groups and client metrics in memory: loaded once, changed by (Incremental)AlterConfigs, read by who acts on
 // them. A resource exists while it has a config; their number is bounded. Not for: their meaning.
+import { isDeepStrictEqual } from 'node:util';
 import { FloeError } from '../base/error.ts';
+import { Mutex } from '../base/queue.ts';
 import { findSetting, parseSetting } from '../base/settings.ts';
 import type { ResourceConfigsMetadata, ResourceKind } from '../metadata/resource-configs.ts';
 import { RESOURCE_DEFINITIONS } from './resource-definitions.ts';
 
 /** Most resources of one kind that have configs. */
 const MAX_RESOURCES = 10_000;
+
+const RESOURCE_KINDS: readonly ResourceKind[] = ['group', 'client-metrics'];
 
 type Config = Readonly<Record<string, string>>;
 type Changes = Readonly<Record<string, string | null>>;
@@ -18,6 +22,8 @@ export class ResourceConfigs {
     'client-metrics': new Map(),
   };
   readonly #listeners = new Set<(kind: ResourceKind, name: string) => void>();
+  /** What is read never replaces what was changed after. */
+  readonly #turns = new Mutex();
 
   private constructor(metadata: ResourceConfigsMetadata) {
     this.#metadata = metadata;
@@ -81,7 +87,26 @@ export class ResourceConfigs {
 
   /** Stores checked changes, then uses them. */
   async alter(kind: ResourceKind, name: string, changes: Changes): Promise<void> {
-    const config = await this.#metadata.alter(kind, name, changes);
+    await this.#turns.run(async () => {
+      this.#use(kind, name, await this.#metadata.alter(kind, name, changes));
+    });
+  }
+
+  /** Takes over what other nodes have changed. */
+  async refresh(): Promise<void> {
+    await this.#turns.run(async () => {
+      const gone = new Map(
+        RESOURCE_KINDS.map((kind) => [kind, new Set(this.#configs[kind].keys())]),
+      );
+      for (const { kind, name, config } of await this.#metadata.list()) {
+        gone.get(kind)!.delete(name);
+        if (!isDeepStrictEqual(config, this.of(kind, name))) this.#use(kind, name, config);
+      }
+      for (const [kind, names] of gone) for (const name of names) this.#use(kind, name, {});
+    });
+  }
+
+  #use(kind: ResourceKind, name: string, config: Config): void {
     if (Object.keys(config).length === 0) this.#configs[kind].delete(name);
     else this.#configs[kind].set(name, config);
     for (const listener of this.#listeners) listener(kind, name);

@@ -65,3 +65,28 @@ test('what changes here while topics are read again is not undone', async () => 
   expect(two.byName('b')?.config).toEqual({ 'retention.ms': '5' });
   expect(heard).toEqual(['created a', 'deleted a', 'created b', 'changed b']);
 });
+
+test('a topic that is missed is looked for elsewhere, where there is an elsewhere', async () => {
+  const { one, two } = await nodes();
+  const created = await one.create(topic('a', 1));
+  expect(await two.find('a')).toBeUndefined();
+  let looks = 0;
+  two.followOthers(async () => {
+    looks += 1;
+    await two.refresh();
+  });
+  expect(await two.find('a')).toEqual(created);
+  expect(await two.findById(created.topicId)).toEqual(created);
+  expect(looks).toBe(1);
+  expect(await two.findById('00000000-0000-0000-0000-000000000009')).toBeUndefined();
+  expect(looks).toBe(2);
+});
+
+test('a refresh sees what was there before it was asked for, even while another one reads', async () => {
+  const { one, two } = await nodes();
+  const first = two.refresh();
+  await one.create(topic('a', 1));
+  const both = [two.refresh(), two.refresh()];
+  await Promise.all([first, ...both]);
+  expect(two.byName('a')).toBeDefined();
+});

@@ -23,6 +23,8 @@ export class TopicDirectory {
   /** Deleted while topics were being read again: what was read may still have them. */
   readonly #gone = new Set<string>();
   #refreshing: Promise<void> | undefined;
+  #nextRefresh: Promise<void> | undefined;
+  #elsewhere: (() => Promise<void>) | undefined;
 
   private constructor(metadata: TopicsMetadata) {
     this.#metadata = metadata;
@@ -48,6 +50,30 @@ export class TopicDirectory {
 
   all(): Topic[] {
     return [...this.#byName.values()];
+  }
+
+  /**
+   * {@link byName} for who can wait: a topic that isn't here may have been created by another node a moment ago. One that
+   * is here may have changed meanwhile, as with byName.
+   */
+  async find(name: string): Promise<Topic | undefined> {
+    return this.byName(name) ?? (await this.#lookElsewhere(() => this.byName(name)));
+  }
+
+  /** {@link byId}, likewise. */
+  async findById(topicId: string): Promise<Topic | undefined> {
+    return this.byId(topicId) ?? (await this.#lookElsewhere(() => this.byId(topicId)));
+  }
+
+  async #lookElsewhere(find: () => Topic | undefined): Promise<Topic | undefined> {
+    if (this.#elsewhere === undefined) return undefined;
+    await this.#elsewhere();
+    return find();
+  }
+
+  /** Where other nodes change topics, too: `catchUp` makes sure, bounded in rate, that what they did is here. It never rejects. */
+  followOthers(catchUp: () => Promise<void>): void {
+    this.#elsewhere = catchUp;
   }
 
   /** Called after each change; returns how to stop that. */
@@ -85,11 +111,22 @@ export class TopicDirectory {
   }
 
   /**
-   * Reads all topics again and tells listeners what has changed: deletions first. Calls share what is under way, which
-   * may have been read before the call; who must not miss anything asks once more.
+   * Reads all topics again and tells listeners what has changed: deletions first. What was there before the call is here
+   * when it resolves. One reads at a time: calls during it share the next.
    */
   refresh(): Promise<void> {
-    this.#refreshing ??= this.#refresh().finally(() => {
+    if (this.#refreshing === undefined) return this.#startRefresh();
+    this.#nextRefresh ??= this.#refreshing
+      .catch(() => {})
+      .then(() => {
+        this.#nextRefresh = undefined;
+        return this.#startRefresh();
+      });
+    return this.#nextRefresh;
+  }
+
+  #startRefresh(): Promise<void> {
+    this.#refreshing = this.#refresh().finally(() => {
       this.#refreshing = undefined;
     });
     return this.#refreshing;

@@ -5,6 +5,7 @@
 // - a resource that no rule is about is closed, or open to all by allow.everyone.if.no.acl.found
 // Rules lie in memory, indexed, and are changed in the metadata store first.
 import { FloeError } from '../../base/error.ts';
+import { Mutex } from '../../base/queue.ts';
 import type { AclBinding, SecurityMetadata } from '../../metadata/security.ts';
 import {
   ACL_OPERATION,
@@ -34,6 +35,8 @@ export interface AclAuthorizerOptions {
   readonly openByDefault: boolean;
   /** Most rules kept. */
   readonly maxAcls: number;
+  /** Changes take turns with whoever reads the store again and calls `replace`. */
+  readonly turns?: Mutex;
 }
 
 /** No resource is called so: only rules about all names concern it. */
@@ -55,10 +58,12 @@ export class AclAuthorizer implements Authorizer, AclRules {
   readonly #options: AclAuthorizerOptions;
   readonly #superUsers: ReadonlySet<string>;
   readonly #index = new AclIndex();
+  readonly #turns: Mutex;
 
   constructor(options: AclAuthorizerOptions) {
     this.#options = options;
     this.#superUsers = new Set(options.superUsers);
+    this.#turns = options.turns ?? new Mutex();
     for (const acl of options.acls) this.#index.add(acl);
   }
 
@@ -106,15 +111,24 @@ export class AclAuthorizer implements Authorizer, AclRules {
         `there may be ${maxAcls} ACLs at most (authorizer.max.acls)`,
       );
     }
-    await store.alterAcls(acls, []);
-    for (const acl of acls) this.#index.add(acl);
-    this.version += 1;
+    await this.#turns.run(async () => {
+      await store.alterAcls(acls, []);
+      for (const acl of acls) this.#index.add(acl);
+      this.version += 1;
+    });
   }
 
   async remove(acls: readonly AclBinding[]): Promise<void> {
-    await this.#options.store.alterAcls([], acls);
-    for (const acl of acls) this.#index.remove(acl);
-    this.version += 1;
+    await this.#turns.run(async () => {
+      await this.#options.store.alterAcls([], acls);
+      for (const acl of acls) this.#index.remove(acl);
+      this.version += 1;
+    });
+  }
+
+  /** Takes over the rules of the store, which were read in turn. */
+  replace(acls: readonly AclBinding[]): void {
+    if (this.#index.replace(acls)) this.version += 1;
   }
 
   #isSuper({ principal }: Requester): boolean {

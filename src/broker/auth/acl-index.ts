@@ -29,6 +29,16 @@ export class AclIndex {
     return this.#all.has(textOf(acl));
   }
 
+  /** Makes `acls` all the rules there are. @returns whether that was a change. */
+  replace(acls: readonly AclBinding[]): boolean {
+    const wanted = new Set(acls.map(textOf));
+    const gone = [...this.#all].filter(([text]) => !wanted.has(text));
+    for (const [, acl] of gone) this.remove(acl);
+    const before = this.size;
+    for (const acl of acls) this.add(acl);
+    return gone.length > 0 || this.size > before;
+  }
+
   add(acl: AclBinding): void {
     const text = textOf(acl);
     if (this.#all.has(text)) return;

@@ -6,6 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { FloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
+import { Mutex } from '../../base/queue.ts';
 import type { AclBinding, SecurityMetadata } from '../../metadata/security.ts';
 import { AclAuthorizer } from './acl-authorizer.ts';
 import { ALLOW_ALL, ANONYMOUS, type Authorizer, type Principal } from './authorizer.ts';
@@ -33,6 +34,8 @@ export interface Security {
   readonly listeners: ReadonlyMap<string, SecureListener>;
   /** Who a bearer token is about. @throws FloeError `unauthorized`, also where tokens aren't enabled. */
   verifyToken(token: string): Promise<VerifiedToken>;
+  /** Takes over users and rules that other nodes have changed. */
+  refresh(): Promise<void>;
 }
 
 export interface SecurityOptions {
@@ -48,7 +51,9 @@ export interface SecurityOptions {
 export async function openSecurity(options: SecurityOptions): Promise<Security> {
   const { settings, metadata, prng } = options;
   const { credentials, acls } = await metadata.load();
-  const users = new Users({ store: metadata, credentials, prng });
+  // What is read never replaces what was changed after.
+  const turns = new Mutex();
+  const users = new Users({ store: metadata, credentials, prng, turns });
   for (const { user, password } of configuredUsers(settings['sasl.users.location'])) {
     await users.configure(user, password);
   }
@@ -57,10 +62,18 @@ export async function openSecurity(options: SecurityOptions): Promise<Security> 
   const listeners = new Map(
     options.listeners.map((spec) => [spec.name, secureListener(spec, options, parts)]),
   );
+  const rules = rulesOf(options, acls, turns);
   return {
-    authorizer: authorizerOf(options, acls),
+    authorizer: rules ?? ALLOW_ALL,
     users,
     listeners,
+    async refresh() {
+      await turns.run(async () => {
+        const loaded = await metadata.load();
+        users.replace(loaded.credentials);
+        rules?.replace(loaded.acls);
+      });
+    },
     async verifyToken(token) {
       if (tokens !== undefined) return tokens.verify(token);
       throw new FloeError('unauthorized', 'bearer tokens are not enabled here');
@@ -68,17 +81,20 @@ export async function openSecurity(options: SecurityOptions): Promise<Security> 
   };
 }
 
-function authorizerOf(
+/** Undefined where everybody may do everything. */
+function rulesOf(
   { settings, metadata }: SecurityOptions,
   acls: readonly AclBinding[],
-): Authorizer {
-  if (settings['authorizer.class.name'] === '') return ALLOW_ALL;
+  turns: Mutex,
+): AclAuthorizer | undefined {
+  if (settings['authorizer.class.name'] === '') return undefined;
   return new AclAuthorizer({
     store: metadata,
     acls,
     superUsers: settings['super.users'],
     openByDefault: settings['allow.everyone.if.no.acl.found'],
     maxAcls: settings['authorizer.max.acls'],
+    turns,
   });
 }
 

@@ -3,7 +3,9 @@
 // nobody learns from the server which users there are.
 // Not for: what a user may do (acl-authorizer.ts).
 import { timingSafeEqual } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { Prng } from '../../base/prng.ts';
+import { Mutex } from '../../base/queue.ts';
 import type {
   CredentialName,
   ScramCredential,
@@ -30,6 +32,8 @@ export interface UsersOptions {
   /** The credentials in the store. */
   readonly credentials: readonly ScramCredential[];
   readonly prng: Prng;
+  /** Changes take turns with whoever reads the store again and calls `replace`. */
+  readonly turns?: Mutex;
 }
 
 type Credentials = Map<ScramMechanism, ScramCredential>;
@@ -37,14 +41,16 @@ type Credentials = Map<ScramMechanism, ScramCredential>;
 export class Users {
   readonly #store: SecurityMetadata;
   readonly #prng: Prng;
-  readonly #stored = new Map<string, Credentials>();
+  readonly #turns: Mutex;
+  #stored = new Map<string, Credentials>();
   readonly #configured = new Map<string, Credentials>();
   readonly #verified = new WeakMap<ScramCredential, Buffer>();
   /** Of this process: unknown users look the same as long as it runs. */
   readonly #secret: Uint8Array;
 
-  constructor({ store, credentials, prng }: UsersOptions) {
+  constructor({ store, credentials, prng, turns = new Mutex() }: UsersOptions) {
     this.#store = store;
+    this.#turns = turns;
     this.#prng = prng;
     this.#secret = prng.bytes(32);
     for (const credential of credentials) keep(this.#stored, credential);
@@ -91,13 +97,25 @@ export class Users {
 
   /** Sets and removes credentials in the store, then here. */
   async alter(set: readonly ScramCredential[], removed: readonly CredentialName[]): Promise<void> {
-    await this.#store.alterCredentials(set, removed);
-    for (const { user, mechanism } of removed) {
-      const credentials = this.#stored.get(user);
-      credentials?.delete(mechanism);
-      if (credentials?.size === 0) this.#stored.delete(user);
+    await this.#turns.run(async () => {
+      await this.#store.alterCredentials(set, removed);
+      for (const { user, mechanism } of removed) {
+        const credentials = this.#stored.get(user);
+        credentials?.delete(mechanism);
+        if (credentials?.size === 0) this.#stored.delete(user);
+      }
+      for (const credential of set) keep(this.#stored, credential);
+    });
+  }
+
+  /** Takes over the credentials of the store, which were read in turn. Passwords known to be right stay known. */
+  replace(credentials: readonly ScramCredential[]): void {
+    const stored = new Map<string, Credentials>();
+    for (const credential of credentials) {
+      const known = this.#stored.get(credential.user)?.get(credential.mechanism);
+      keep(stored, known !== undefined && isSame(known, credential) ? known : credential);
     }
-    for (const credential of set) keep(this.#stored, credential);
+    this.#stored = stored;
   }
 
   #of(user: string): Credentials | undefined {
@@ -115,6 +133,13 @@ export class Users {
     return { ...name, salt, iterations: MIN_ITERATIONS, storedKey: key, serverKey: key };
   }
 }
+
+const isSame = (a: ScramCredential, b: ScramCredential) =>
+  a.iterations === b.iterations &&
+  isDeepStrictEqual(
+    [a.salt, a.storedKey, a.serverKey].map((bytes) => [...bytes]),
+    [b.salt, b.storedKey, b.serverKey].map((bytes) => [...bytes]),
+  );
 
 function keep(users: Map<string, Credentials>, credential: ScramCredential): void {
   const credentials = users.get(credential.user) ?? new Map();

@@ -3,6 +3,7 @@
 // Kafka. Memory is bounded: meters that remember nothing go first, then the longest unused.
 // Not for: addresses and numbers of connections (connection-limits.ts), making a client wait (connection.ts).
 import type { Clock } from '../../base/clock.ts';
+import { Mutex } from '../../base/queue.ts';
 import type { ClientQuota, ClientQuotaChange, QuotasMetadata } from '../../metadata/quotas.ts';
 import { CLIENT_QUOTA_KEYS, type ClientQuotaKey } from './entities.ts';
 import { TokenBucket, WindowedRate, type WindowOptions } from './rate.ts';
@@ -41,6 +42,8 @@ export class ClientQuotas {
   readonly #bucketWindows: WindowOptions;
   readonly #clients = new Map<string, ResolvedClient>();
   readonly #meters = new Map<string, WindowedRate | TokenBucket>();
+  /** What is read never replaces what was changed after. */
+  readonly #turns = new Mutex();
   #quotas: readonly ClientQuota[] = [];
   #rules = new QuotaRules([]);
 
@@ -84,7 +87,12 @@ export class ClientQuotas {
 
   /** Stores checked changes, then uses them; what clients used so far still counts. */
   async alter(changes: readonly ClientQuotaChange[]): Promise<void> {
-    this.#use(await this.#metadata.alter(changes));
+    await this.#turns.run(async () => this.#use(await this.#metadata.alter(changes)));
+  }
+
+  /** Takes over what other nodes have changed; what clients used so far still counts. */
+  async refresh(): Promise<void> {
+    await this.#turns.run(async () => this.#use(await this.#metadata.list()));
   }
 
   /** The meters of a client; undefined when it has no quota. */
