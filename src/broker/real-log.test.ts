@@ -17,6 +17,7 @@ import { logSettings } from '../storage/log/settings.ts';
 import { LocalObjectStore } from '../storage/objects/local.ts';
 import { GroupCoordinator, groupHandlers, groupSettings } from './groups/index.ts';
 import { startTestBroker, type TestBroker } from './testing/harness.ts';
+import { allLeases } from './testing/leases.ts';
 
 const common = {
   clock: systemClock,
@@ -45,6 +46,8 @@ async function start(): Promise<Kafka> {
     ...common,
     directory,
     metadata: metadata.groups,
+    transactions: metadata.transactions,
+    leases: allLeases(),
     settings: resolveSettings(groupSettings, { 'group.initial.rebalance.delay.ms': '0' }),
   });
   const handlers = () => groupHandlers(groups);

@@ -34,6 +34,8 @@ import {
   type TableIdentifier,
   Warehouse,
 } from '../catalog/index.ts';
+import { soloLeases } from '../cluster/index.ts';
+import { nodeRoles } from '../metadata/nodes.ts';
 import { openSchemas } from '../schema-registry/external/index.ts';
 import {
   registryRoutes,
@@ -247,20 +249,27 @@ async function startKafka(
   const { options, settings, lifecycle } = node;
   const { log, directory, metadata, clusterId } = opened;
   const resourceConfigs = await ResourceConfigs.load(metadata.resourceConfigs);
+  const leases = soloLeases({ ...node, self: { nodeId: settings['node.id'], roles: nodeRoles } });
   const groups = lifecycle.add(
     'groups',
     await GroupCoordinator.load({
       ...node,
       directory,
+      leases,
       metadata: metadata.groups,
+      transactions: metadata.transactions,
       groupConfigs: (groupId) => resourceConfigs.of('group', groupId),
     }),
   );
   const transactions = lifecycle.add(
     'transactions',
-    await TransactionCoordinator.load({ ...node, groups, metadata: metadata.transactions }),
+    await TransactionCoordinator.load({
+      ...node,
+      groups,
+      leases,
+      metadata: metadata.transactions,
+    }),
   );
-  groups.usePending(transactions);
   try {
     return lifecycle.add(
       'broker',

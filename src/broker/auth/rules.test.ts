@@ -18,6 +18,7 @@ import { GroupCoordinator, groupHandlers, groupSettings } from '../groups/index.
 import type { AnyHandler, RequestContext } from '../handler.ts';
 import { servedApis } from '../index.ts';
 import { anybody } from '../testing/access.ts';
+import { allLeases } from '../testing/leases.ts';
 import { batchOf } from '../testing/requests.ts';
 import { type SecureBroker, startSecureBroker } from '../testing/secure-broker.ts';
 import {
@@ -229,9 +230,12 @@ beforeAll(async () => {
   const metadata = openSqliteMetadata(':memory:');
   const directory = await TopicDirectory.load(metadata.topics);
   const parts = { clock: systemClock, logger: silentLogger, metrics: noMetrics };
+  const leases = allLeases();
   const groups = await GroupCoordinator.load({
     ...parts,
     metadata: metadata.groups,
+    transactions: metadata.transactions,
+    leases,
     directory,
     settings: resolveSettings(groupSettings, {}),
     ids: seededIds(seededPrng(3)),
@@ -239,10 +243,10 @@ beforeAll(async () => {
   const transactions = await TransactionCoordinator.load({
     ...parts,
     metadata: metadata.transactions,
+    leases,
     groups,
     settings: resolveSettings(transactionSettings, {}),
   });
-  groups.usePending(transactions);
   const own = [...groupHandlers(groups), ...transactionHandlers(transactions)];
   broker = await startSecureBroker(
     { 'authorizer.class.name': 'StandardAuthorizer' },

@@ -59,7 +59,11 @@ export class CommittedOffsets {
     if (offsets.length === 0) return { error: undefined, gone: [] };
     const { groupId } = entry.group;
     entry.commits += 1;
-    const result = await this.#writer.write({ kind: 'offsets', groupId, offsets });
+    const result = await this.#writer.write(entry.held, {
+      kind: 'offsets',
+      groupId,
+      offsets,
+    });
     entry.commits -= 1;
     if (result.error !== undefined) this.#warn(entry, result.error, 'could not store offsets');
     else
@@ -72,7 +76,11 @@ export class CommittedOffsets {
   async remove(entry: Entry, partitionIds: readonly number[]): Promise<FloeError | undefined> {
     const seen = partitionIds.map((partitionId) => entry.offsets.get(partitionId));
     const { groupId } = entry.group;
-    const { error } = await this.#writer.write({ kind: 'offsets-gone', groupId, partitionIds });
+    const { error } = await this.#writer.write(entry.held, {
+      kind: 'offsets-gone',
+      groupId,
+      partitionIds,
+    });
     if (error !== undefined) return error;
     // What was committed anew meanwhile came after the removal in the store too.
     for (const [index, partitionId] of partitionIds.entries())

@@ -13,6 +13,7 @@ import {
   encodeAssignment,
   encodeSubscription,
 } from '../../protocol/messages/consumer-protocol.ts';
+import { allOf, leaseBoard, leaseOf, type TestLeases } from '../testing/leases.ts';
 import type { ConsumerGroup } from './consumer/group.ts';
 import type { ConsumerHeartbeat } from './consumer/heartbeat.ts';
 import { GroupCoordinator, type JoinRequest } from './coordinator.ts';
@@ -29,15 +30,18 @@ let store: SwitchedStore;
 let groups: GroupCoordinator;
 let partitions: readonly number[];
 let configs: Record<string, Record<string, string>>;
+let board: TestLeases;
+let other: TestLeases;
 
 async function start(set: Record<string, string> = {}): Promise<void> {
   groups = await GroupCoordinator.load({
     metadata: store,
+    transactions: metadata.transactions,
+    leases: board,
     directory,
     clock,
     settings: resolveSettings(groupSettings, {
       'group.initial.rebalance.delay.ms': '0',
-      'group.coordinator.lease.ms': '86400000',
       ...set,
     }),
     ids: seededIds(seededPrng(7)),
@@ -45,6 +49,7 @@ async function start(set: Record<string, string> = {}): Promise<void> {
     metrics: noMetrics,
     groupConfigs: (groupId) => configs[groupId],
   });
+  await board.take(...allOf('groups'));
 }
 
 async function restart(set: Record<string, string> = {}): Promise<void> {
@@ -61,6 +66,7 @@ beforeEach(async () => {
   partitions = (await directory.create(topic)).partitions;
   store = new SwitchedStore(metadata.groups);
   configs = {};
+  [board, other] = leaseBoard(metadata.leases, 2) as [TestLeases, TestLeases];
   await start();
 });
 
@@ -195,10 +201,9 @@ describe('the store', () => {
 
 describe('the lease', () => {
   test('past its deadline nothing is answered, in either protocol', async () => {
-    await restart({ 'group.coordinator.lease.ms': '1000' });
+    await restart();
     await beat('a', 0);
-    store.failing = true;
-    await clock.advance(2_000);
+    board.isLate = true;
     const refused = { errorCode: ErrorCode.NOT_COORDINATOR };
     expect(await beat('a', 2)).toMatchObject(refused);
     expect(await groups.join('h', joinRequest())).toMatchObject(refused);
@@ -210,14 +215,13 @@ describe('the lease', () => {
     expect(await groups.deleteOffsets('g', 'orders', partitions)).toBe(ErrorCode.NOT_COORDINATOR);
     expect(groups.fetchFault('g', null, -1)).toBe(ErrorCode.NOT_COORDINATOR);
     expect(groups.stageFault('g', member)).toBe(ErrorCode.NOT_COORDINATOR);
-    store.failing = false;
-    await clock.advance(500);
+    board.isLate = false;
     expect(await beat('a', 2)).toMatchObject({ errorCode: 0 });
   });
 
   test('whoever lost it writes nothing', async () => {
     await beat('a', 0);
-    await metadata.groups.acquireLease();
+    await other.take(leaseOf('groups', 'g'));
     expect(await beat('b', 0)).toMatchObject({ errorCode: ErrorCode.NOT_COORDINATOR });
     expect(await beat('a', 2)).toMatchObject({ errorCode: ErrorCode.NOT_COORDINATOR });
     const [loaded] = await metadata.groups.load();
@@ -462,7 +466,7 @@ describe('offsets', () => {
   });
 
   test('what is staged in a transaction keeps them', async () => {
-    groups.usePending({ hasPendingOffset: (groupId) => groupId === 'g', forgetGroup() {} });
+    groups.pending.begin('t', 'g', [partitions[0]!]);
     await groups.commit('g', outside, { offsets: offsets(partitions[0]!) });
     await groups.commit('h', outside, { offsets: offsets(partitions[0]!) });
     await clock.advance(8 * DAY_MS);
@@ -473,7 +477,9 @@ describe('offsets', () => {
 
   test('those of an ended transaction are seen, also of a group unknown until then', async () => {
     const row = { partitionId: partitions[0]!, offset: 9, leaderEpoch: -1, metadata: '' };
-    groups.offsetsApplied('t', new Map([[partitions[0]!, { ...row, commitMs: 0, expireMs: -1 }]]));
+    const offsets = new Map([[partitions[0]!, { ...row, commitMs: 0, expireMs: -1 }]]);
+    const applied = new Map([['t', offsets]]);
+    groups.pending.seen('id', { state: undefined, hasEnded: true, applied });
     expect(groups.view('t')?.offsets.get(partitions[0]!)?.offset).toBe(9);
   });
 

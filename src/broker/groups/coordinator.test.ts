@@ -8,6 +8,7 @@ import { openSqliteMetadata, type SqliteMetadata } from '../../metadata/sqlite/i
 import { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import { encodeSubscription } from '../../protocol/messages/consumer-protocol.ts';
+import { allLeases } from '../testing/leases.ts';
 import { GroupCoordinator, type JoinRequest, type OffsetToCommit } from './coordinator.ts';
 import { stateOf } from './entry.ts';
 import { groupSettings } from './settings.ts';
@@ -26,12 +27,12 @@ let partitions: readonly number[];
 async function start(set: Record<string, string> = {}): Promise<void> {
   groups = await GroupCoordinator.load({
     metadata: store,
+    transactions: metadata.transactions,
+    leases: allLeases(),
     directory,
     clock,
     settings: resolveSettings(groupSettings, {
       'group.initial.rebalance.delay.ms': '0',
-      // Tests that leap over weeks need not renew it all the way.
-      'group.coordinator.lease.ms': '86400000',
       ...set,
     }),
     ids: seededIds(seededPrng(7)),

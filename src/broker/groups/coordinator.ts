@@ -1,5 +1,6 @@
-// All groups of this broker: finds the group of a request, lets its protocol's runner answer, holds the lease, moves
-// groups from one protocol to the other. Single-threaded: an event runs to its end before the next. See SPEC.md.
+// The groups that this node coordinates, by shards that come and go with their leases: finds the group of a request,
+// lets its protocol's runner answer, moves groups from one protocol to the other. Single-threaded: an event runs to its
+// end before the next. See SPEC.md.
 // Not for: wire messages (handlers/), the rules of groups (classic/, consumer/), of offsets (offsets.ts).
 
 import type { Clock } from '../../base/clock.ts';
@@ -8,10 +9,15 @@ import type { Component } from '../../base/lifecycle.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import type { IdSource } from '../../base/prng.ts';
-import type { GroupsMetadata, StoredOffset } from '../../metadata/groups.ts';
+import type { Leases } from '../../cluster/cluster.ts';
+import type { GroupsMetadata, LoadedGroup, StoredOffset } from '../../metadata/groups.ts';
+import type { LeaseToken } from '../../metadata/leases.ts';
+import { COORDINATOR_SHARDS, shardOf } from '../../metadata/shards.ts';
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
+import type { TransactionsMetadata } from '../../metadata/transactions.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
-import type { PendingOffsets } from '../transactions/groups.ts';
+import { type HeldShard, numbersOf, Shards } from '../shards.ts';
+import type { TransactionalGroups } from '../transactions/groups.ts';
 import type { JoinReply, SyncReply } from './classic/effects.ts';
 import { newGroup, restoreGroup, type Token } from './classic/group.ts';
 import type { JoinEvent } from './classic/join.ts';
@@ -35,24 +41,30 @@ import { Deadlines } from './deadlines.ts';
 import { type AnyGroup, type Entry, isEmpty, storeFault } from './entry.ts';
 import { OffsetExpiry } from './expiry.ts';
 import { type GroupConfigSource, groupConfig } from './group-configs.ts';
-import { CoordinatorLease } from './lease.ts';
 import { encodeOwned } from './migration.ts';
 import { type Committer, commitFault, fetchFault, noteCommit } from './offsets.ts';
 import { PatternTopics, patternFault } from './patterns.ts';
+import { PendingOffsets } from './pending.ts';
 import { ProtocolChange } from './protocol-change.ts';
 import type { GroupSettings } from './settings.ts';
+import { settle } from './settle.ts';
 import { GroupWriter } from './writer.ts';
 
 export type { OffsetToCommit } from './committed-offsets.ts';
 
 export interface CoordinatorOptions {
   readonly metadata: GroupsMetadata;
+  /** Asked how transactions stand that hold offsets of groups. */
+  readonly transactions: Pick<TransactionsMetadata, 'describe' | 'staging'>;
+  readonly leases: Leases;
   readonly directory: TopicDirectory;
   readonly settings: GroupSettings;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Brings `directory` up to date, where other nodes change topics too. */
+  readonly refreshTopics?: () => Promise<void>;
   /** Configs of single groups; without it the settings hold for all. */
   readonly groupConfigs?: GroupConfigSource;
 }
@@ -76,10 +88,11 @@ export interface CommitInput {
   readonly apiVersion?: number;
 }
 
-export class GroupCoordinator implements Component {
+export class GroupCoordinator implements Component, TransactionalGroups {
   readonly settings: GroupSettings;
   readonly #options: CoordinatorOptions;
-  readonly #lease: CoordinatorLease;
+  readonly pending: PendingOffsets;
+  readonly #shards: Shards;
   readonly #writer: GroupWriter;
   readonly #topics: PatternTopics;
   readonly #deadlines: Deadlines;
@@ -92,17 +105,24 @@ export class GroupCoordinator implements Component {
   readonly #stopListening: () => void;
   /** Wall time that never jumps back or forth: sessions must not end because a clock was set. */
   readonly #epochMs: number;
-  #pending: PendingOffsets | undefined;
-  #stopped = false;
 
-  private constructor(options: CoordinatorOptions, lease: CoordinatorLease) {
-    const { clock, settings, directory, metadata } = options;
+  private constructor(options: CoordinatorOptions) {
+    const { clock, settings, directory, metadata, leases } = options;
     this.#options = options;
-    this.#lease = lease;
     this.settings = settings;
+    this.#shards = new Shards({
+      kind: 'groups',
+      leases,
+      load: (held) => this.#load(held),
+      drop: (held) => this.#drop(held),
+      settled: () => this.#writer.settled(),
+    });
     this.#epochMs = clock.now() - clock.monotonic();
     const now = () => this.#now();
-    this.#writer = new GroupWriter(metadata, lease);
+    this.#writer = new GroupWriter(metadata, (token) => this.#shards.refused(token));
+    this.pending = new PendingOffsets({
+      applied: (groupId, offsets) => this.#applied(groupId, offsets),
+    });
     this.#topics = new PatternTopics(directory);
     this.#deadlines = new Deadlines(clock, now, (groupId) => this.#tick(groupId));
     const shared = { writer: this.#writer, deadlines: this.#deadlines, settings, now };
@@ -134,6 +154,7 @@ export class GroupCoordinator implements Component {
       topics: this.#topics,
       offsets: this.#offsets,
       topicOf: (id) => this.#nameOf(id)?.[0],
+      settle: async () => this.settle(),
       isPending: (groupId, id) => this.isPending(groupId, id),
       end: (entry) => this.#end(entry),
       warn: (entry, error, message) => this.#warn(entry, error, message),
@@ -146,36 +167,75 @@ export class GroupCoordinator implements Component {
       'Groups known to this broker',
       () => this.#entries.size,
     );
+    options.metrics.observeGauge(
+      'floe_group_shards',
+      'Shards of groups that this broker coordinates, of 50 in a cluster',
+      () => this.#shards.count,
+    );
   }
 
-  /** Takes the lease and loads all groups; members go on if they are heard of within their session. */
+  /** Wants all shards; of those it holds at once the groups are loaded, where nobody else coordinates: all. */
   static async load(options: CoordinatorOptions): Promise<GroupCoordinator> {
-    const durationMs = options.settings['group.coordinator.lease.ms'];
-    const lease = await CoordinatorLease.acquire({ ...options, durationMs });
-    const coordinator = new GroupCoordinator(options, lease);
-    for (const { group, offsets } of await options.metadata.load()) {
-      const now = coordinator.#now();
-      const { sessionTimeoutMs } = coordinator.configOf(group.groupId);
-      const restored =
-        group.kind === 'classic'
-          ? restoreGroup(group, now)
-          : restoreConsumerGroup(group, { now, sessionTimeoutMs });
-      const entry = coordinator.#keep(restored);
-      for (const offset of offsets) entry.offsets.set(offset.partitionId, offset);
-      coordinator.#schedule(restored);
-    }
+    const coordinator = new GroupCoordinator(options);
+    await coordinator.#shards.start();
     coordinator.#expiry.start();
     return coordinator;
   }
 
-  /** Tells of offsets staged in open transactions: the transaction coordinator starts after this one. */
-  usePending(pending: PendingOffsets): void {
-    this.#pending = pending;
+  /** Members go on if they are heard of within their session, counted from now. */
+  async #load(held: readonly HeldShard[]): Promise<void> {
+    const { metadata, transactions, logger } = this.#options;
+    // A partition made elsewhere a moment ago may have offsets already.
+    await this.#options.refreshTopics?.();
+    // Before the offsets: what ends in between is asked for, and read again.
+    const staging = await transactions.staging(held.map(({ shard }) => shard));
+    const groups = await metadata.load(numbersOf(held));
+    const byShard: (HeldShard | undefined)[] = new Array(COORDINATOR_SHARDS).fill(undefined);
+    for (const each of held) if (!each.dropped) byShard[each.shard] = each;
+    for (const loaded of groups) {
+      const shard = byShard[shardOf(loaded.group.groupId)];
+      if (shard !== undefined) this.#restore(loaded, shard);
+    }
+    for (const { transactionalId, groupIds } of staging) {
+      const ours = groupIds.filter((groupId) => byShard[shardOf(groupId)] !== undefined);
+      this.pending.found(transactionalId, ours);
+    }
+    if (held.length < COORDINATOR_SHARDS)
+      logger.info({ shards: held.length, groups: groups.length }, 'coordinates more groups');
   }
 
-  /** NOT_COORDINATOR when this broker can't speak for its groups now, else 0. To be asked before every answer. */
-  get fault(): number {
-    return this.#lease.held && !this.#stopped ? 0 : ErrorCode.NOT_COORDINATOR;
+  #restore({ group, offsets }: LoadedGroup, held: HeldShard): void {
+    const now = this.#now();
+    const { sessionTimeoutMs } = this.configOf(group.groupId);
+    const restored =
+      group.kind === 'classic'
+        ? restoreGroup(group, now)
+        : restoreConsumerGroup(group, { now, sessionTimeoutMs });
+    const entry = this.#keep(restored, held);
+    for (const offset of offsets) entry.offsets.set(offset.partitionId, offset);
+    this.#schedule(restored);
+  }
+
+  /** The shard is another node's, or may be: all who wait hear of it at once. */
+  #drop(held: HeldShard): void {
+    this.#classic.drop(held);
+    this.#writer.drop(held);
+    this.pending.drop(held.shard);
+    for (const [groupId, entry] of this.#entries) {
+      if (entry.held !== held) continue;
+      this.#entries.delete(groupId);
+      this.#deadlines.set(groupId, Infinity);
+    }
+  }
+
+  /** NOT_COORDINATOR, or that the group is being loaded, when this node can't speak for it now, else 0. */
+  faultOf(groupId: string): number {
+    return this.#shards.faultOf(groupId);
+  }
+
+  /** COORDINATOR_LOAD_IN_PROGRESS while some shard is being loaded: a list would miss its groups. */
+  get listFault(): number {
+    return this.#shards.isLoading ? ErrorCode.COORDINATOR_LOAD_IN_PROGRESS : 0;
   }
 
   /** What holds for members of a consumer group: its own configs, over the settings. */
@@ -196,7 +256,8 @@ export class GroupCoordinator implements Component {
     const prefix = request.instanceId ?? request.clientId;
     const newMemberId = `${prefix}-${this.#options.ids.uuid()}`;
     const reply = await this.#joinEntry(entry, { ...request, newMemberId }, signal);
-    return this.fault === 0 ? reply : failedJoin(this.fault, request.memberId);
+    const lost = this.#fault(entry);
+    return lost === 0 ? reply : failedJoin(lost, request.memberId);
   }
 
   async #joinEntry(
@@ -224,7 +285,8 @@ export class GroupCoordinator implements Component {
     const entry = this.#existing(groupId);
     if (typeof entry === 'number') return failedSync(entry);
     const reply = await this.#syncEntry(entry, request, signal);
-    return this.fault === 0 ? reply : failedSync(this.fault);
+    const lost = this.#fault(entry);
+    return lost === 0 ? reply : failedSync(lost);
   }
 
   async #syncEntry(entry: Entry, request: SyncRequest, signal?: AbortSignal): Promise<SyncReply> {
@@ -250,11 +312,11 @@ export class GroupCoordinator implements Component {
     if (entry.group.kind === 'consumer') {
       const event = { type: 'classic-heartbeat', ...request } as const;
       const answered = await this.#consumer.ask(entry, event);
-      return this.fault || ('answer' in answered ? answered.answer : answered.errorCode);
+      return this.#fault(entry) || ('answer' in answered ? answered.answer : answered.errorCode);
     }
     const event = (token: Token) => ({ type: 'heartbeat', token, ...request }) as const;
     const { errorCode } = await this.#classic.ask(entry, 'reply', { event });
-    return this.fault || errorCode;
+    return this.#fault(entry) || errorCode;
   }
 
   /** Returns an error code for each leaver, in order. */
@@ -265,12 +327,14 @@ export class GroupCoordinator implements Component {
     if (entry.group.kind === 'consumer') {
       const event = { type: 'classic-leave', members: leavers } as const;
       const answered = await this.#consumer.ask(entry, event);
-      if (this.fault !== 0) return all(this.fault);
+      const lost = this.#fault(entry);
+      if (lost !== 0) return all(lost);
       return 'answer' in answered ? answered.answer : all(answered.errorCode);
     }
     const event = (token: Token) => ({ type: 'leave', token, members: leavers }) as const;
     const { errorCodes } = await this.#classic.ask(entry, 'leave-reply', { event });
-    return this.fault === 0 ? errorCodes : all(this.fault);
+    const lost = this.#fault(entry);
+    return lost === 0 ? errorCodes : all(lost);
   }
 
   /** ConsumerGroupHeartbeat, its request checked already (KIP-848). */
@@ -282,7 +346,8 @@ export class GroupCoordinator implements Component {
     const entry = this.#consumerEntry(groupId, joins);
     if ('errorCode' in entry) return entry;
     const answered = await this.#consumer.ask(entry, event);
-    if (this.fault !== 0) return refusedHeartbeat(this.fault, 'another broker may coordinate');
+    const lost = this.#fault(entry);
+    if (lost !== 0) return refusedHeartbeat(lost, 'another broker may coordinate');
     if ('answer' in answered) return answered.answer;
     return refusedHeartbeat(answered.errorCode, 'the change could not be stored: try again');
   }
@@ -306,33 +371,71 @@ export class GroupCoordinator implements Component {
       maxMetadataBytes: this.settings['offset.metadata.max.bytes'],
     });
     this.#dropIfUnused(entry);
-    return this.fault === 0 ? codes : all(this.fault);
+    const lost = this.#fault(entry);
+    return lost === 0 ? codes : all(lost);
   }
 
   /** The error code of a commit within a transaction (TxnOffsetCommit); 0 when offsets may be staged. */
   stageFault(groupId: string, committer: Committer): number {
-    if (this.fault !== 0) return this.fault;
+    const fault = this.faultOf(groupId);
+    if (fault !== 0) return fault;
     const entry = this.#entries.get(groupId);
     if (entry === undefined) return committer.generation < 0 ? 0 : ErrorCode.ILLEGAL_GENERATION;
     return commitFault(entry.group, committer, { apiVersion: undefined, partitionIds: [] });
   }
 
-  /** A transaction has ended: its offsets lie in the store, written with its end. */
-  offsetsApplied(groupId: string, offsets: ReadonlyMap<number, StoredOffset>): void {
-    if (this.#stopped || offsets.size === 0) return;
-    const entry = this.#entries.get(groupId) ?? this.#keep(newGroup(groupId, this.#now()));
+  /** The right to stage offsets of the group in transactions, or the error code that says why this node can't. */
+  stagingLease(groupId: string): LeaseToken | number {
+    const held = this.#shards.find(groupId);
+    return typeof held === 'number' ? held : held.token;
+  }
+
+  leaseRefused(token: LeaseToken): void {
+    this.#shards.refused(token);
+  }
+
+  /** A transaction has ended here: its offsets lie in the store. False when a commit under way may be before or after. */
+  #applied(groupId: string, offsets: ReadonlyMap<number, StoredOffset>): boolean {
+    const held = this.#shards.of(groupId);
+    if (held === undefined) return true;
+    const entry = this.#entries.get(groupId) ?? this.#keep(newGroup(groupId, this.#now()), held);
+    if (entry.commits > 0) return false;
     for (const [partitionId, offset] of offsets)
       if (this.#nameOf(partitionId) !== undefined) entry.offsets.set(partitionId, offset);
+    return true;
+  }
+
+  /** Committed offsets as the store has them. */
+  #replace(groupId: string, offsets: readonly StoredOffset[]): void {
+    const held = this.#shards.of(groupId);
+    if (held === undefined || (offsets.length === 0 && !this.#entries.has(groupId))) return;
+    const entry = this.#entries.get(groupId) ?? this.#keep(newGroup(groupId, this.#now()), held);
+    entry.offsets.clear();
+    for (const offset of offsets) entry.offsets.set(offset.partitionId, offset);
+  }
+
+  /**
+   * Learns what has become of transactions that hold offsets of the groups (unless given, of all) and end on other nodes:
+   * to be called before their offsets are spoken of. Returns an error code; 0 at once where there is nothing to ask.
+   */
+  settle(groupIds?: readonly string[]): Promise<number> | 0 {
+    if (groupIds?.every((groupId) => !this.pending.isUnsure(groupId)) === true) return 0;
+    const { metadata: groups, transactions } = this.#options;
+    const replace = (groupId: string, offsets: readonly StoredOffset[]) =>
+      this.#replace(groupId, offsets);
+    const { pending } = this;
+    return settle({ pending, writer: this.#writer, groups, transactions, replace }, groupIds);
   }
 
   /** True when an open transaction has an offset of the group staged: require_stable answers UNSTABLE_OFFSET_COMMIT. */
   isPending(groupId: string, partitionId: number): boolean {
-    return this.#pending?.hasPendingOffset(groupId, partitionId) ?? false;
+    return this.pending.has(groupId, partitionId);
   }
 
   /** The error code of an OffsetFetch by whoever says to be this member; null and −1 for nobody. */
   fetchFault(groupId: string, memberId: string | null, memberEpoch: number): number {
-    if (this.fault !== 0) return this.fault;
+    const fault = this.faultOf(groupId);
+    if (fault !== 0) return fault;
     const entry = this.#entries.get(groupId);
     return entry === undefined ? 0 : fetchFault(entry.group, { memberId, memberEpoch });
   }
@@ -342,19 +445,21 @@ export class GroupCoordinator implements Component {
     return this.#entries.get(groupId);
   }
 
+  /** The groups that this node speaks for now. */
   views(): readonly GroupView[] {
-    return [...this.#entries.values()];
+    return [...this.#entries.values()].filter((entry) => this.#fault(entry) === 0);
   }
 
   /** Deletes the group with its offsets if it has no members. Returns an error code. */
   async delete(groupId: string): Promise<number> {
-    if (this.fault !== 0) return this.fault;
+    const fault = this.faultOf(groupId) || (await this.settle([groupId]));
+    if (fault !== 0) return fault;
     const entry = this.#entries.get(groupId);
     if (entry === undefined) return ErrorCode.GROUP_ID_NOT_FOUND;
     if (!isEmpty(entry.group)) return ErrorCode.NON_EMPTY_GROUP;
     const { error } = await this.#end(entry, true);
-    if (error === undefined) this.#pending?.forgetGroup(groupId);
-    return this.fault || (error === undefined ? 0 : storeFault(error));
+    if (error === undefined) this.pending.forget(groupId);
+    return this.#fault(entry) || (error === undefined ? 0 : storeFault(error));
   }
 
   /**
@@ -366,7 +471,8 @@ export class GroupCoordinator implements Component {
     topic: string,
     partitionIds: readonly number[],
   ): Promise<number> {
-    if (this.fault !== 0) return this.fault;
+    const fault = this.faultOf(groupId) || (await this.settle([groupId]));
+    if (fault !== 0) return fault;
     const entry = this.#entries.get(groupId);
     if (entry === undefined) return ErrorCode.GROUP_ID_NOT_FOUND;
     const { group } = entry;
@@ -376,19 +482,24 @@ export class GroupCoordinator implements Component {
         : subscribesTo(group, topic, this.#topics);
     if (inUse) return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC;
     const error = await this.#offsets.remove(entry, partitionIds);
-    return this.fault || (error === undefined ? 0 : storeFault(error));
+    return this.#fault(entry) || (error === undefined ? 0 : storeFault(error));
   }
 
   /** Answers all who wait with NOT_COORDINATOR, so that clients look for another, and finishes writes. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#shards.close();
     this.#stopListening();
     this.#topics.stop();
     this.#expiry.stop();
     this.#deadlines.stop();
     this.#classic.stop();
     await this.#writer.idle();
-    this.#lease.stop();
+    await this.#shards.stop();
+  }
+
+  /** As {@link faultOf}, of a group that was found before: its shard must be the same still. */
+  #fault({ held }: Entry): number {
+    return this.#shards.fault(held);
   }
 
   #now(): number {
@@ -402,12 +513,13 @@ export class GroupCoordinator implements Component {
 
   /** The group's entry, made if there is none and `create`; else an error code. */
   #entryFor(groupId: string, create: boolean): Entry | number {
-    if (this.fault !== 0) return this.fault;
+    const held = this.#shards.find(groupId);
+    if (typeof held === 'number') return held;
     const known = this.#entries.get(groupId);
     if (known !== undefined) return known;
     if (!create) return ErrorCode.UNKNOWN_MEMBER_ID;
     const full = this.#createFault(groupId);
-    return full === 0 ? this.#keep(newGroup(groupId, this.#now())) : full;
+    return full === 0 ? this.#keep(newGroup(groupId, this.#now()), held) : full;
   }
 
   #createFault(groupId: string): number {
@@ -423,14 +535,15 @@ export class GroupCoordinator implements Component {
 
   /** The entry of a consumer group; whoever joins makes it, of nothing or of a classic group. */
   #consumerEntry(groupId: string, joins: boolean): Entry | HeartbeatReply {
-    if (this.fault !== 0) return refusedHeartbeat(this.fault, 'another broker may coordinate');
+    const held = this.#shards.find(groupId);
+    if (typeof held === 'number') return refusedHeartbeat(held, 'another broker may coordinate');
     const known = this.#entries.get(groupId);
     const none = (text: string) => refusedHeartbeat(ErrorCode.GROUP_ID_NOT_FOUND, text);
     if (known === undefined) {
       if (!joins) return none(`there is no group ${groupId}`);
       const fault = this.#createFault(groupId);
       if (fault !== 0) return refusedHeartbeat(fault, 'the group can not be made');
-      return this.#keep(newConsumerGroup(groupId, this.#now()));
+      return this.#keep(newConsumerGroup(groupId, this.#now()), held);
     }
     if (known.group.kind === 'consumer') return known;
     if (!joins) return none(`group ${groupId} is not a consumer group`);
@@ -454,8 +567,8 @@ export class GroupCoordinator implements Component {
     return apiVersion >= 9 ? ErrorCode.GROUP_ID_NOT_FOUND : ErrorCode.ILLEGAL_GENERATION;
   }
 
-  #keep(group: AnyGroup): Entry {
-    const entry = { group, offsets: new Map(), commits: 0, saving: undefined };
+  #keep(group: AnyGroup, held: HeldShard): Entry {
+    const entry = { held, group, offsets: new Map(), commits: 0, saving: undefined };
     this.#entries.set(group.groupId, entry);
     return entry;
   }
@@ -505,8 +618,8 @@ export class GroupCoordinator implements Component {
     if (entry.group.kind === 'classic') this.#classic.step(entry, { type: 'end' });
     else this.#consumer.end(entry);
     this.#deadlines.set(groupId, Infinity);
-    this.#entries.delete(groupId);
-    return this.#writer.write({ kind: 'group-gone', groupId, withStaged });
+    if (this.#entries.get(groupId) === entry) this.#entries.delete(groupId);
+    return this.#writer.write(entry.held, { kind: 'group-gone', groupId, withStaged });
   }
 
   #forgetPartitions(partitionIds: readonly number[]): void {

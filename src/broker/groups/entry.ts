@@ -2,12 +2,15 @@
 import type { FloeError } from '../../base/error.ts';
 import type { StoredOffset } from '../../metadata/groups.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
+import type { HeldShard } from '../shards.ts';
 import type { Group } from './classic/group.ts';
 import { type ConsumerGroup, consumerGroupState } from './consumer/group.ts';
 
 export type AnyGroup = Group | ConsumerGroup;
 
 export interface Entry {
+  /** The shard it was loaded or made with: once that is over, nothing of the group counts any more. */
+  readonly held: HeldShard;
   /** Another object when the group changes its protocol. */
   group: AnyGroup;
   /** Committed positions by partition id. */

@@ -16,6 +16,8 @@ export interface OffsetExpiryOptions {
   readonly offsets: CommittedOffsets;
   /** Undefined once it is deleted. */
   topicOf(partitionId: number): string | undefined;
+  /** Learns what is pending, and what became of it. Returns an error code. */
+  settle(): Promise<number>;
   /** True when an open transaction has an offset staged. */
   isPending(groupId: string, partitionId: number): boolean;
   /** Removes a group. */
@@ -33,9 +35,9 @@ export class OffsetExpiry {
   }
 
   start(): void {
-    const { clock, settings, entries } = this.#options;
+    const { clock, settings } = this.#options;
     this.#timer = clock.setTimer(settings['offsets.retention.check.interval.ms'], () => {
-      for (const entry of [...entries.values()]) void this.#expire(entry);
+      void this.#look();
       this.start();
     });
   }
@@ -43,6 +45,13 @@ export class OffsetExpiry {
   stop(): void {
     this.#stopped = true;
     this.#timer?.cancel();
+  }
+
+  /** What transactions have done elsewhere is learnt first: what they hold must not expire, what they left may. */
+  async #look(): Promise<void> {
+    const { entries, settle } = this.#options;
+    if ((await settle()) !== 0) return;
+    for (const entry of [...entries.values()]) void this.#expire(entry);
   }
 
   async #expire(entry: Entry): Promise<void> {
@@ -57,7 +66,8 @@ export class OffsetExpiry {
     });
     const error = due.length === 0 ? undefined : await this.#options.offsets.remove(entry, due);
     if (error !== undefined) warn(entry, error, 'could not remove expired offsets');
-    if (entry.offsets.size === 0 && isIdle(entry) && !this.#stopped) await end(entry);
+    const isOver = this.#stopped || entry.held.dropped;
+    if (entry.offsets.size === 0 && isIdle(entry) && !isOver) await end(entry);
   }
 }
 

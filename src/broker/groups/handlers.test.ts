@@ -13,6 +13,7 @@ import { ZERO_UUID } from '../../protocol/fields.ts';
 import type { AnyHandler, RequestContext } from '../handler.ts';
 import { anybody } from '../testing/access.ts';
 import { startTestBroker, type TestBroker } from '../testing/harness.ts';
+import { allLeases } from '../testing/leases.ts';
 import { GroupCoordinator, groupHandlers, groupSettings } from './index.ts';
 
 let broker: TestBroker;
@@ -26,6 +27,8 @@ beforeAll(async () => {
   const directory = await TopicDirectory.load(metadata.topics);
   groups = await GroupCoordinator.load({
     metadata: metadata.groups,
+    transactions: metadata.transactions,
+    leases: allLeases(),
     directory,
     settings: resolveSettings(groupSettings, { 'group.initial.rebalance.delay.ms': '0' }),
     clock: systemClock,
@@ -209,10 +212,7 @@ describe('versions', () => {
     ];
     await commit('staged', topics);
     const first = broker.directory.byName('orders')!.partitions[0];
-    groups.usePending({
-      forgetGroup() {},
-      hasPendingOffset: (groupId, id) => groupId === 'staged' && id === first,
-    });
+    groups.pending.begin('t', 'staged', [first!]);
     const ask = { name: 'orders', topicId: ZERO_UUID, partitionIndexes: [0, 1] };
     const fetch = (requireStable: boolean, asked: object[] | null = [ask]) =>
       call(9, 9, {
@@ -230,7 +230,6 @@ describe('versions', () => {
     expect(
       await call(9, 7, { groupId: 'staged', topics: [ask], requireStable: true, groups: [] }),
     ).toMatchObject({ topics: [{ partitions: [unstable, stable] }] });
-    groups.usePending({ hasPendingOffset: () => false, forgetGroup() {} });
   });
 
   test('deleting offsets', async () => {

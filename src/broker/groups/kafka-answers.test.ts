@@ -8,6 +8,7 @@ import { resolveSettings } from '../../base/settings.ts';
 import { openSqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { startTestBroker, type TestBroker } from '../testing/harness.ts';
+import { allLeases } from '../testing/leases.ts';
 import { GroupCoordinator, groupHandlers, groupSettings } from './index.ts';
 import { answersOf, kafkaAnswers } from './testing/scenarios.ts';
 
@@ -21,6 +22,8 @@ beforeAll(async () => {
   const directory = await TopicDirectory.load(metadata.topics);
   groups = await GroupCoordinator.load({
     metadata: metadata.groups,
+    transactions: metadata.transactions,
+    leases: allLeases(),
     directory,
     settings: resolveSettings(groupSettings, {
       'group.initial.rebalance.delay.ms': '0',

@@ -73,11 +73,6 @@ export const groupSettings = {
     default: 'bidirectional',
     doc: 'Whether groups change their protocol while they have members: to the consumer protocol when its first member joins (upgrade), back to the classic one when its last member leaves (downgrade).',
   }),
-  'group.coordinator.lease.ms': long({
-    default: 30_000,
-    min: 1_000,
-    doc: 'For how long the store’s word that this broker coordinates the groups is good. Past it, less a tenth, requests are refused with NOT_COORDINATOR until the store answers again.',
-  }),
   'group.max.count': int({
     default: 100_000,
     min: 1,

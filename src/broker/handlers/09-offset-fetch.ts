@@ -43,26 +43,41 @@ export function offsetFetchHandler(groups: GroupCoordinator): Handler<typeof off
   return {
     api: offsetFetchApi,
     versions: { min: 1, max: 10 },
-    handle(request, context) {
+    async handle(request, context) {
       const { requireStable } = request;
+      const asked = context.apiVersion >= 8 ? request.groups : [request];
+      // What transactions have done on other nodes; at once where none is open.
+      const unsettled = await groups.settle(asked.map(({ groupId }) => groupId));
+      if (unsettled !== 0) return refusal(request, context, unsettled);
       if (context.apiVersion >= 8) {
         const replies = request.groups.map((group) => answer(group, requireStable, context));
         return { topics: [], groups: replies };
       }
       const topics = request.topics?.map((topic) => ({ ...topic, topicId: ZERO_UUID })) ?? null;
       const { groupId } = request;
-      const asked = { groupId, topics, memberId: null, memberEpoch: -1 };
-      const reply = answer(asked, requireStable, context);
+      const whole = { groupId, topics, memberId: null, memberEpoch: -1 };
+      const reply = answer(whole, requireStable, context);
       return context.apiVersion >= 2 || reply.errorCode === 0
         ? { ...reply, groups: [] }
-        : { topics: refusedTopics(topics ?? [], reply.errorCode), groups: [] };
+        : refusal(request, context, reply.errorCode);
     },
-    failed: (request, { code }) => ({
-      topics: [],
-      errorCode: code,
-      groups: request.groups.map(({ groupId }) => ({ groupId, topics: [], errorCode: code })),
-    }),
+    failed: (request, { code }, context) => refusal(request, context, code),
   };
+}
+
+/** The same code for every group; v1 has none for the whole. */
+function refusal(
+  { topics, groups }: OffsetFetchRequest,
+  { apiVersion }: RequestContext,
+  errorCode: number,
+): OffsetFetchReply {
+  if (apiVersion >= 8) {
+    const refused = groups.map(({ groupId }) => ({ groupId, topics: [], errorCode }));
+    return { topics: [], groups: refused };
+  }
+  if (apiVersion >= 2) return { topics: [], errorCode, groups: [] };
+  const asked = topics?.map((topic) => ({ ...topic, topicId: ZERO_UUID })) ?? [];
+  return { topics: refusedTopics(asked, errorCode), groups: [] };
 }
 
 type AskedGroup = OffsetFetchRequest['groups'][number];
@@ -73,7 +88,6 @@ interface Positions {
   isUnstable(partitionId: number): boolean;
 }
 
-/** v1 has no error code for the whole. */
 function refusedTopics(topics: readonly AskedTopic[], errorCode: number): TopicReply[] {
   return topics.map(({ name, topicId, partitionIndexes }) => ({
     name,

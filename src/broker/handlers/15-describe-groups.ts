@@ -31,7 +31,11 @@ export function describeGroupsHandler(groups: GroupCoordinator): Handler<typeof 
           ? context.access.operations('group', groupId)
           : NOT_ASKED;
         const group = groups.view(groupId)?.group;
-        if (groups.fault !== 0) return { ...unknown(groupId, 0), errorCode: groups.fault };
+        const fault = groups.faultOf(groupId);
+        if (fault !== 0) {
+          context.countError(fault);
+          return { ...unknown(groupId, 0), errorCode: fault };
+        }
         const described =
           group?.kind === 'classic' ? describe(group) : unknown(groupId, context.apiVersion);
         return { ...described, authorizedOperations };

@@ -1,4 +1,4 @@
-// ListGroups (16), versions 0–5: the groups of this coordinator. v4 filter by state, v5 by type; names of states and
+// ListGroups (16), versions 0–5: the groups that this node coordinates; clients ask every node and join the answers. v4 filter by state, v5 by type; names of states and
 // types are compared without regard to case, unknown ones match nothing.
 import { listGroupsApi } from '../../protocol/messages/16-list-groups.ts';
 import { CONSUMER_PROTOCOL } from '../groups/classic/subscription.ts';
@@ -10,10 +10,12 @@ export function listGroupsHandler(groups: GroupCoordinator): Handler<typeof list
   return {
     api: listGroupsApi,
     versions: { min: 0, max: 5 },
-    handle({ statesFilter, typesFilter }, { access }) {
+    async handle({ statesFilter, typesFilter }, { access }) {
       const states = lowerCase(statesFilter);
       const types = lowerCase(typesFilter);
-      if (groups.fault !== 0) return { errorCode: groups.fault, groups: [] };
+      // Transactions that ended on other nodes may have made groups.
+      const fault = groups.listFault || (await groups.settle());
+      if (fault !== 0) return { errorCode: fault, groups: [] };
       const all = access.allows('describe', 'cluster');
       const listed = groups
         .views()

@@ -18,7 +18,7 @@ export function offsetDeleteHandler(groups: GroupCoordinator): Handler<typeof of
     versions: { min: 0, max: 0 },
     async handle({ groupId, topics }, context) {
       const errorCode = context.access.allows('delete', 'group', groupId)
-        ? groupFault(groups, groupId)
+        ? await groupFault(groups, groupId)
         : ErrorCode.GROUP_AUTHORIZATION_FAILED;
       if (errorCode !== 0) {
         context.countError(errorCode);
@@ -31,8 +31,9 @@ export function offsetDeleteHandler(groups: GroupCoordinator): Handler<typeof of
   };
 }
 
-function groupFault(groups: GroupCoordinator, groupId: string): number {
-  if (groups.fault !== 0) return groups.fault;
+async function groupFault(groups: GroupCoordinator, groupId: string): Promise<number> {
+  const fault = groups.faultOf(groupId) || (await groups.settle([groupId]));
+  if (fault !== 0) return fault;
   const view = groups.view(groupId);
   if (view === undefined) return ErrorCode.GROUP_ID_NOT_FOUND;
   const { group } = view;

@@ -1,4 +1,5 @@
-// DescribeTransactions (65), version 0: state, identity and partitions of transactional ids (KIP-664).
+// DescribeTransactions (65), version 0: state, identity and partitions of transactional ids (KIP-664) that this node
+// coordinates; NOT_COORDINATOR of others.
 // Difference to Kafka: a transaction with staged offsets doesn't list a partition of __consumer_offsets, which is no
 // topic here.
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
@@ -17,7 +18,10 @@ export function describeTransactionsHandler(
     async handle({ transactionalIds }, context) {
       const states = await transactions.describe(transactionalIds);
       const transactionStates = transactionalIds.map((transactionalId, n) => {
-        const fault = faultOf(transactionalId, states[n], context);
+        const fault =
+          accessFault(transactionalId, context) ||
+          transactions.faultOf(transactionalId) ||
+          (states[n] === undefined ? ErrorCode.TRANSACTIONAL_ID_NOT_FOUND : ErrorCode.NONE);
         if (fault === 0) return describe(states[n]!, context);
         context.countError(fault);
         return refusal(transactionalId, fault);
@@ -32,15 +36,10 @@ export function describeTransactionsHandler(
   };
 }
 
-function faultOf(
-  transactionalId: string,
-  state: TransactionState | undefined,
-  { access }: RequestContext,
-): number {
+function accessFault(transactionalId: string, { access }: RequestContext): number {
   if (!access.allows('describe', 'transactionalId', transactionalId))
     return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
-  if (transactionalId === '') return ErrorCode.INVALID_REQUEST;
-  return state === undefined ? ErrorCode.TRANSACTIONAL_ID_NOT_FOUND : ErrorCode.NONE;
+  return transactionalId === '' ? ErrorCode.INVALID_REQUEST : ErrorCode.NONE;
 }
 
 function refusal(transactionalId: string, errorCode: number) {

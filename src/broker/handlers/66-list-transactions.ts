@@ -1,4 +1,4 @@
-// ListTransactions (66), versions 0–2: transactional ids by state, producer id, v1 how long their transaction has been
+// ListTransactions (66), versions 0–2: transactional ids that this node coordinates (clients ask all) by state, producer id, v1 how long their transaction has been
 // open, v2 a pattern that the whole id must match (RE2, KIP-1152). Without a transaction yet, an id counts as open
 // since the beginning of time, as in Kafka. States that Kafka passes through and Floe doesn't have match nothing.
 import { RE2JS } from 're2js';
@@ -33,6 +33,7 @@ export function listTransactionsHandler(
         context.countError(ErrorCode.INVALID_REGULAR_EXPRESSION);
         return refusal(ErrorCode.INVALID_REGULAR_EXPRESSION);
       }
+      if (transactions.listFault !== 0) return refusal(transactions.listFault);
       const isWanted = filterOf(request, context.services.clock.now());
       const transactionStates = (await transactions.list())
         .filter(isWanted)

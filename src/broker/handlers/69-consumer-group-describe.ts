@@ -30,7 +30,8 @@ export function consumerGroupDescribeHandler(
     const { access } = context;
     if (!access.allows('describe', 'group', groupId))
       return failed(groupId, ErrorCode.GROUP_AUTHORIZATION_FAILED, null);
-    if (groups.fault !== 0) return failed(groupId, groups.fault, null);
+    const fault = groups.faultOf(groupId);
+    if (fault !== 0) return failed(groupId, fault, null);
     const group = groups.view(groupId)?.group;
     if (group === undefined)
       return failed(groupId, ErrorCode.GROUP_ID_NOT_FOUND, `there is no group ${groupId}`);

@@ -99,6 +99,10 @@ export class MemoryTransactions implements TransactionsMetadata {
       .filter(({ groupIds }) => groupIds.length > 0);
   }
 
+  /** As `metadata.groups.offsets`. */
+  offsets = async (groupIds: readonly string[]) =>
+    groupIds.map((groupId) => [...(this.groups.get(groupId)?.values() ?? [])]);
+
   /** A batch at its commit. Returns its error code. */
   produce(batch: Producer & TransactionAdmission & { partitionId: number }, nowMs: number): number {
     const state = [...this.states.values()].find((one) => one.producerId === batch.producerId);

@@ -8,24 +8,14 @@ import { resolveSettings } from '../../base/settings.ts';
 import type { StoredOffset } from '../../metadata/groups.ts';
 import type { TransactionMode } from '../../metadata/transactions.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
+import { allLeases } from '../testing/leases.ts';
 import { MemoryTransactions } from '../testing/memory-transactions.ts';
+import { AgreeableGroups } from '../testing/transactional-groups.ts';
 import { TransactionCoordinator } from './coordinator.ts';
-import type { TransactionalGroups } from './groups.ts';
 import { transactionSettings } from './settings.ts';
 
-class Groups implements TransactionalGroups {
-  readonly settings = { 'offset.metadata.max.bytes': 100 };
-  readonly applied: [string, readonly number[]][] = [];
-  stageFault() {
-    return 0;
-  }
-  offsetsApplied(groupId: string, offsets: ReadonlyMap<number, StoredOffset>) {
-    this.applied.push([groupId, [...offsets.values()].map(({ offset }) => offset)]);
-  }
-}
-
 let store: MemoryTransactions;
-let groups: Groups;
+let groups: AgreeableGroups;
 let clock: ManualClock;
 let metrics: PrometheusMetrics;
 let coordinator: TransactionCoordinator;
@@ -33,6 +23,7 @@ let coordinator: TransactionCoordinator;
 const load = (settings: Record<string, string> = {}) =>
   TransactionCoordinator.load({
     metadata: store,
+    leases: allLeases(),
     groups,
     settings: resolveSettings(transactionSettings, settings),
     clock,
@@ -42,7 +33,7 @@ const load = (settings: Record<string, string> = {}) =>
 
 beforeEach(async () => {
   store = new MemoryTransactions();
-  groups = new Groups();
+  groups = new AgreeableGroups();
   clock = new ManualClock();
   metrics = new PrometheusMetrics();
   coordinator = await load();
@@ -53,6 +44,8 @@ async function started(id = 'a', timeoutMs = 10_000) {
   expect(errorCode).toBe(0);
   return producer;
 }
+
+const settle = async () => expect(await groups.settle(store, { offsets: store.offsets })).toBe(0);
 
 const row = (partitionId: number, offset: number): StoredOffset => {
   return { partitionId, offset, leaderEpoch: 0, metadata: '', commitMs: 0, expireMs: -1 };
@@ -137,11 +130,11 @@ describe('offsets', () => {
     await coordinator.addOffsets('a', producer, 'g');
     const staged = { groupId: 'g', offsets: [row(5, 70)], mode: 'verify' } as const;
     expect(await coordinator.stageOffsets('a', producer, staged)).toBe(0);
-    expect(coordinator.hasPendingOffset('g', 5)).toBe(true);
-    expect(coordinator.hasPendingOffset('g', 6)).toBe(false);
-    expect(coordinator.hasPendingOffset('h', 5)).toBe(false);
+    expect(groups.pending.has('g', 5)).toBe(true);
+    expect(groups.pending.has('g', 6)).toBe(false);
+    expect(groups.pending.has('h', 5)).toBe(false);
     await coordinator.end('a', producer, { committed: true, bump: false });
-    expect(coordinator.hasPendingOffset('g', 5)).toBe(false);
+    expect(groups.pending.has('g', 5)).toBe(false);
     expect(groups.applied).toEqual([['g', [70]]]);
   });
 
@@ -152,19 +145,20 @@ describe('offsets', () => {
     await Promise.resolve();
     const staged = { groupId: 'g', offsets: [row(5, 70)], mode: 'implicit' } as const;
     const staging = coordinator.stageOffsets('a', producer, staged);
-    expect(coordinator.hasPendingOffset('g', 5)).toBe(true);
-    expect(coordinator.hasPendingOffset('g', 6)).toBe(false);
+    expect(groups.pending.has('g', 5)).toBe(true);
+    expect(groups.pending.has('g', 6)).toBe(false);
     await Promise.all([busy, staging]);
     await coordinator.end('a', producer, { committed: true, bump: true });
-    expect(coordinator.hasPendingOffset('g', 5)).toBe(false);
+    expect(groups.pending.has('g', 5)).toBe(false);
     const next = { ...producer, producerEpoch: 1 };
     store.failNext = 'after';
     await coordinator.stageOffsets('a', next, staged);
-    expect(coordinator.hasPendingOffset('g', 5)).toBe(true);
+    expect(groups.pending.has('g', 5)).toBe(true);
     await coordinator.end('a', next, { committed: false, bump: true });
-    expect(coordinator.hasPendingOffset('g', 5)).toBe(false);
+    await settle();
+    expect(groups.pending.has('g', 5)).toBe(false);
     await coordinator.stageOffsets('a', next, staged);
-    expect(coordinator.hasPendingOffset('g', 5)).toBe(false);
+    expect(groups.pending.has('g', 5)).toBe(false);
   });
 
   it('of an aborted transaction reach nobody', async () => {
@@ -173,7 +167,7 @@ describe('offsets', () => {
     await coordinator.stageOffsets('a', producer, staged);
     await coordinator.end('a', producer, { committed: false, bump: true });
     expect(groups.applied).toEqual([]);
-    expect(coordinator.hasPendingOffset('g', 5)).toBe(false);
+    expect(groups.pending.has('g', 5)).toBe(false);
   });
 
   it('for a deleted group are pending no more', async () => {
@@ -182,9 +176,9 @@ describe('offsets', () => {
       const staged = { groupId, offsets: [row(5, 70)], mode: 'implicit' } as const;
       await coordinator.stageOffsets('a', producer, staged);
     }
-    coordinator.forgetGroup('g');
-    expect(coordinator.hasPendingOffset('g', 5)).toBe(false);
-    expect(coordinator.hasPendingOffset('h', 5)).toBe(true);
+    groups.pending.forget('g');
+    expect(groups.pending.has('g', 5)).toBe(false);
+    expect(groups.pending.has('h', 5)).toBe(true);
   });
 
   it('by a fenced producer are INVALID_PRODUCER_EPOCH', async () => {
@@ -202,10 +196,10 @@ describe('offsets', () => {
     await coordinator.stageOffsets('a', producer, staged);
     store.failNext = 'after';
     await coordinator.end('a', producer, { committed: true, bump: true });
-    expect(coordinator.hasPendingOffset('g', 5)).toBe(true);
-    await clock.advance(1_000);
+    expect(groups.pending.has('g', 5)).toBe(true);
+    await settle();
     expect(groups.applied).toEqual([['g', [70]]]);
-    expect(coordinator.hasPendingOffset('g', 5)).toBe(false);
+    expect(groups.pending.has('g', 5)).toBe(false);
   });
 
   it('stay pending when the answer to one doubt comes in a later one', async () => {
@@ -229,10 +223,10 @@ describe('offsets', () => {
     await coordinator.stageOffsets('a', producer, staged);
     answer();
     await clock.advance(0);
-    expect(coordinator.hasPendingOffset('g', 5)).toBe(true);
+    expect(groups.pending.has('g', 5)).toBe(true);
     store.describe = describe;
     await clock.advance(1_000);
-    expect(coordinator.hasPendingOffset('g', 5)).toBe(true);
+    expect(groups.pending.has('g', 5)).toBe(true);
     expect(admit('a', producer, 'implicit')).toEqual({ incarnation: 0, mode: 'implicit' });
   });
 

@@ -6,7 +6,6 @@ import { silentLogger } from '../../base/log.ts';
 import { noMetrics } from '../../base/metrics.ts';
 import { seededPrng } from '../../base/prng.ts';
 import { resolveSettings } from '../../base/settings.ts';
-import type { StoredOffset } from '../../metadata/groups.ts';
 import { openSqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
@@ -22,19 +21,15 @@ import { describeTransactionsApi } from '../../protocol/messages/65-describe-tra
 import { listTransactionsApi } from '../../protocol/messages/66-list-transactions.ts';
 import { type Authorizer, openSecurity, securitySettings } from '../auth/index.ts';
 import { startTestBroker, type TestBroker } from '../testing/harness.ts';
+import { allLeases } from '../testing/leases.ts';
 import { RawClient } from '../testing/raw-client.ts';
 import { batchOf, produceRequest } from '../testing/requests.ts';
-import { type TransactionalGroups, TransactionCoordinator, transactionHandlers } from './index.ts';
+import { AgreeableGroups } from '../testing/transactional-groups.ts';
+import { TransactionCoordinator, transactionHandlers } from './index.ts';
 import { transactionSettings } from './settings.ts';
 
-const applied: [string, number[]][] = [];
-let stageFault = 0;
-const groups: TransactionalGroups = {
-  settings: { 'offset.metadata.max.bytes': 8 },
-  stageFault: () => stageFault,
-  offsetsApplied: (groupId, offsets) =>
-    applied.push([groupId, [...offsets.values()].map(({ offset }: StoredOffset) => offset)]),
-};
+const groups = new AgreeableGroups(8);
+const { applied } = groups;
 
 /** What nobody may do, as `operation type`. */
 const forbidden = new Set<string>();
@@ -58,6 +53,7 @@ beforeAll(async () => {
   const metadata = openSqliteMetadata(':memory:');
   const directory = await TopicDirectory.load(metadata.topics);
   coordinator = await TransactionCoordinator.load({
+    leases: allLeases(),
     metadata: metadata.transactions,
     groups,
     settings: resolveSettings(transactionSettings, {}),
@@ -292,9 +288,9 @@ describe('offsets in transactions', () => {
     expect(await commitOffset(by, 5, { groupId: '' })).toBe(ErrorCode.INVALID_GROUP_ID);
     const tooLong = ErrorCode.OFFSET_METADATA_TOO_LARGE;
     expect(await commitOffset(by, 5, { metadata: 'x'.repeat(9) })).toBe(tooLong);
-    stageFault = ErrorCode.ILLEGAL_GENERATION;
+    groups.fault = ErrorCode.ILLEGAL_GENERATION;
     expect(await commitOffset(by, 5)).toBe(ErrorCode.ILLEGAL_GENERATION);
-    stageFault = 0;
+    groups.fault = 0;
     const strange = { ...by, producerId: by.producerId + 99 };
     expect(await commitOffset(strange, 5)).toBe(ErrorCode.INVALID_PRODUCER_ID_MAPPING);
     expect(await addOffsets(strange)).toBe(ErrorCode.INVALID_PRODUCER_ID_MAPPING);

@@ -10,11 +10,14 @@ import { silentLogger } from '../../base/log.ts';
 import { noMetrics } from '../../base/metrics.ts';
 import { resolveSettings } from '../../base/settings.ts';
 import { openIndex } from '../../metadata/packed-index.ts';
+import { COORDINATOR_SHARDS } from '../../metadata/shards.ts';
 import type { Database } from '../../metadata/sqlite/database.ts';
 import { metadataOn, openDatabase, type SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { type TestBatch, testColumns } from '../../metadata/test-batches.ts';
 import type { Producer, TransactionsMetadata } from '../../metadata/transactions.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
+import { allLeases } from '../testing/leases.ts';
+import { AgreeableGroups } from '../testing/transactional-groups.ts';
 import { TransactionCoordinator } from './coordinator.ts';
 import { transactionSettings } from './settings.ts';
 
@@ -79,7 +82,7 @@ class World {
   readonly #clients: Client[] = [];
   readonly #all: Told[] = [];
   readonly #identities = new Set<string>();
-  readonly #groups = new Map<string, number>();
+  #groups = new AgreeableGroups();
   #waiting: Waiting[] = [];
   #metadata: SqliteMetadata = metadataOn(this.#database);
   #coordinator!: TransactionCoordinator;
@@ -133,7 +136,9 @@ class World {
     const offsets = new Map(
       stored.map(({ group, offsets: [row] }) => [group.groupId, row!.offset]),
     );
-    expect(offsets, 'X10: groups know what is stored').toEqual(this.#groups);
+    expect(await this.#groups.settle(this.#metadata.transactions, this.#metadata.groups)).toBe(0);
+    const known = this.#groups.applied.map(([groupId, [offset]]) => [groupId, offset] as const);
+    expect(offsets, 'X10: groups know what is stored').toEqual(new Map(known));
     for (const told of this.#all) {
       const fates = told.acked.map(({ partitionId, offset, producerId }) => {
         const marks = markers.get(partitionId) ?? [];
@@ -151,23 +156,22 @@ class World {
   }
 
   async #load(): Promise<void> {
+    // A restart reads groups anew, what is staged before their offsets.
+    this.#groups = new AgreeableGroups();
+    const shards = Array.from({ length: COORDINATOR_SHARDS }, (_, shard) => shard);
+    for (const { transactionalId, groupIds } of await this.#metadata.transactions.staging(shards))
+      this.#groups.pending.found(transactionalId, groupIds);
+    for (const { group, offsets } of await this.#metadata.groups.load())
+      this.#groups.applied.push([group.groupId, [offsets[0]!.offset]]);
     this.#coordinator = await TransactionCoordinator.load({
       metadata: this.#flaky(),
-      groups: {
-        settings: { 'offset.metadata.max.bytes': 100 },
-        stageFault: () => 0,
-        offsetsApplied: (groupId, rows) => {
-          for (const { offset } of rows.values()) this.#groups.set(groupId, offset);
-        },
-      },
+      leases: allLeases(),
+      groups: this.#groups,
       settings: resolveSettings(transactionSettings, {}),
       clock: this.#clock,
       logger: silentLogger,
       metrics: noMetrics,
     });
-    // A restart reads groups anew.
-    for (const { group, offsets } of await this.#metadata.groups.load())
-      this.#groups.set(group.groupId, offsets[0]!.offset);
   }
 
   /** The store, which does nothing, or whose answer is lost, where told so. */
@@ -253,7 +257,7 @@ class World {
     );
     if (code !== 0) return this.#fence(client, code);
     told.hasOffsets = true;
-    expect(this.#coordinator.hasPendingOffset(groupId, 1)).toBe(true);
+    expect(this.#groups.pending.has(groupId, 1)).toBe(true);
   }
 
   /** As clients do it: what is under way first, then the end, again until it is answered. */

@@ -2,6 +2,7 @@
 // its own or a later one, answers it. Not for: which group, offsets, the lease (coordinator.ts).
 
 import { ErrorCode } from '../../../protocol/errors.ts';
+import type { HeldShard } from '../../shards.ts';
 import type { Deadlines } from '../deadlines.ts';
 import { type Entry, storeFault } from '../entry.ts';
 import type { GroupSettings } from '../settings.ts';
@@ -34,6 +35,7 @@ type Reply =
 
 interface Waiting {
   readonly kind: Reply['kind'];
+  readonly held: HeldShard;
   resolve(reply: Reply): void;
 }
 
@@ -57,7 +59,7 @@ export class ClassicGroups {
     const token = this.#nextToken++;
     const giveUp = () => this.#refuse(token, ErrorCode.NOT_COORDINATOR);
     const answer = new Promise<Reply>((resolve) => {
-      this.#waiting.set(token, { kind, resolve });
+      this.#waiting.set(token, { kind, held: entry.held, resolve });
       this.step(entry, event(token));
     });
     // The member stays in the group: it may be back within its session.
@@ -96,6 +98,12 @@ export class ClassicGroups {
     for (const token of [...this.#waiting.keys()]) this.#refuse(token, ErrorCode.NOT_COORDINATOR);
   }
 
+  /** The shard is another node's: all who wait for its groups are told so. */
+  drop(held: HeldShard): void {
+    for (const [token, waiting] of this.#waiting)
+      if (waiting.held === held) this.#refuse(token, ErrorCode.NOT_COORDINATOR);
+  }
+
   #carryOut(entry: Entry, group: Group, effect: Effect): void {
     if (effect.kind === 'persist') {
       void this.#persist(entry, group, effect.reason);
@@ -108,8 +116,11 @@ export class ClassicGroups {
 
   async #persist(entry: Entry, group: Group, reason: PersistReason): Promise<void> {
     const { writer } = this.#options;
-    const { error } = await writer.write({ kind: 'group', group: snapshotGroup(group) });
-    if (this.#stopped) return;
+    const { error } = await writer.write(entry.held, {
+      kind: 'group',
+      group: snapshotGroup(group),
+    });
+    if (this.#stopped || entry.held.dropped) return;
     if (entry.group === group) {
       const errorCode = error === undefined ? 0 : storeFault(error);
       this.step(entry, { type: 'persisted', reason, errorCode });

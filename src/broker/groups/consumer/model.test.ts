@@ -124,7 +124,7 @@ class World {
   #newRunner(): ConsumerGroups {
     const now = () => this.clock.now();
     return new ConsumerGroups({
-      writer: new GroupWriter({ write: (changes) => this.#write(changes) }, HOLDER),
+      writer: new GroupWriter({ write: (changes) => this.#write(changes) }, () => {}),
       deadlines: new Deadlines(this.clock, now, () => this.runner.tick(this.entry)),
       topics: this.topics,
       configOf: () => ({
@@ -214,9 +214,10 @@ class World {
   }
 }
 
-const HOLDER = { lease: { epoch: 1 }, lose() {} };
+const HELD = { shard: 0, token: { name: 'groups/0', epoch: 1 }, loaded: true, dropped: false };
 
 const entryOf = (group: ConsumerGroup): Entry => ({
+  held: HELD,
   group,
   offsets: new Map(),
   commits: 0,

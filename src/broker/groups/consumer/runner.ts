@@ -59,8 +59,8 @@ export class ConsumerGroups {
 
   /** Sends a change to the store; answers from now on wait for it. */
   save(entry: Entry, change: GroupChange): void {
-    const { group } = entry;
-    const saving = this.#options.writer.write(change).then(({ error }) => {
+    const { group, held } = entry;
+    const saving = this.#options.writer.write(held, change).then(({ error }) => {
       if (entry.saving === saving) entry.saving = undefined;
       if (error === undefined) return 0;
       if (group.kind === 'consumer') group.unsaved.whole = true;
