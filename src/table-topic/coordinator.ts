@@ -394,13 +394,14 @@ export class TableCoordinator implements Component, AskTaker {
     if (there) {
       await this.#session.settleReplays();
       await this.#runOperations('opened');
-    }
-    this.#dropOperations();
+    } else this.#dropOperations();
     this.#rounds.forget();
     this.#staging.open();
     this.#failures = 0;
     this.#step(there ? 'opened' : 'no-columns');
     this.#staging.rearm();
+    // What was asked for while the table was being opened.
+    if (this.#operations.length > 0) this.#step('retry');
   }
 
   async #operatePaused(): Promise<void> {

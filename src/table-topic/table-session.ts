@@ -144,10 +144,10 @@ export class TableSession {
    * @throws FloeError, and the table is where it was.
    */
   async rewind(deps: RewindDeps, to: Offsets): Promise<Rewound> {
-    this.#refuseUpserts('the rows of an upsert table are what became of several records');
     const { topicId, name: topicName } = this.#topic;
     const { identifier, tableUuid, epoch } = this;
-    const request = { topicId, topicName, epoch, identifier, tableUuid, to };
+    const upserts = resolveTopicConfigs(this.#topic.config)['table.topic.upsert.enable'];
+    const request = { topicId, topicName, epoch, identifier, tableUuid, to, upserts };
     const target = await rewindTarget(deps, request);
     const letters = await lettersBack(deps, { topicId, epoch, table: identifier, to });
     // The store first: should the table not follow, its own offsets win again at the next look (T4).
@@ -157,7 +157,6 @@ export class TableSession {
 
   /** Tries the table's dead letters again. @throws FloeError; what was done until then stays done. */
   async replay(deps: ReplayDeps): Promise<Replayed> {
-    this.#refuseUpserts('the change of an upsert table has its place among others');
     return replayLetters(deps, this.#replayTable());
   }
 
@@ -169,13 +168,6 @@ export class TableSession {
   #replayTable(): ReplayTable {
     const committedEnd = (partition: number) => this.#progress.committedEnd(partition) ?? 0;
     return { topic: this.#topic, epoch: this.epoch, binding: this.#binding!, committedEnd };
-  }
-
-  #refuseUpserts(why: string): void {
-    const config: Readonly<Record<string, unknown>> = resolveTopicConfigs(this.#topic.config);
-    if (config['table.topic.upsert.enable'] !== true) return;
-    const remedy = 'drop the table and resume with policy "restart" to fill it again';
-    throw new FloeError('unsupported', `${why}: ${remedy}`);
   }
 
   /** T8, T4: what is staged is dropped, and read again from where the table is. */

@@ -91,7 +91,7 @@ function refuseUpsert(config: TopicConfigs): void {
   const name = 'table.topic.upsert.enable';
   if (!config[name]) return;
   if (config['table.topic.shared']) {
-    const text = `${name}: topics that share a table append to it: set table.topic.shared=false`;
+    const text = `${name}: topics that share a table append to it, since the newest change of a key is known for one topic only: set table.topic.shared=false, or route the topics into one`;
     throw new FloeError('unsupported', text);
   }
   if (config['table.topic.id.columns'].length > 0) return;

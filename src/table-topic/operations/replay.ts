@@ -9,14 +9,13 @@ import { errorFromShape, FloeError, isFloeError } from '../../base/error.ts';
 import type { IdSource } from '../../base/prng.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Warehouse } from '../../catalog/index.ts';
-import { newSnapshotId, prepareAppend } from '../../formats/iceberg/index.ts';
+import { newSnapshotId, prepareCommit } from '../../formats/iceberg/index.ts';
 import type { TableMetadata } from '../../formats/iceberg/types.ts';
 import type { Replay, StagedLetters, TablesMetadata } from '../../metadata/tables.ts';
 import type { Topic } from '../../metadata/topics.ts';
-import type { Log } from '../../storage/log/log.ts';
 import { type TableBinding, trouble } from '../binding.ts';
-import type { JobRunner, JobSlice, JobStaged, TableJob } from '../job.ts';
-import { resolveTopicConfigs, type TableSettings } from '../settings/index.ts';
+import type { JobSlice, JobStaged, TableJob } from '../job.ts';
+import { resolveTopicConfigs } from '../settings/index.ts';
 import {
   COMMIT_ID_SUMMARY,
   EPOCH_SUMMARY,
@@ -29,6 +28,7 @@ import {
   WATERMARK_PROPERTY,
   WATERMARK_TAG,
 } from '../watermark.ts';
+import { ReplayUpserts, type ReplayUpsertsDeps } from './replay-upserts.ts';
 
 /** Letters looked at in one round. */
 const ROUND_LETTERS = 10_000;
@@ -38,15 +38,12 @@ const MAX_NEEDS = 16;
 const MAX_COLUMN_BYTES = 96 * 2 ** 20;
 const ATTEMPTS = 10;
 
-export interface ReplayDeps {
+export interface ReplayDeps extends ReplayUpsertsDeps {
   readonly catalog: Catalog;
   readonly warehouse: Warehouse;
   readonly tables: TablesMetadata;
-  readonly log: Log;
-  readonly runner: JobRunner;
   readonly clock: Clock;
   readonly ids: IdSource;
-  readonly settings: TableSettings;
   readonly jobsUnderWay: Set<string>;
 }
 
@@ -73,11 +70,21 @@ export async function replayLetters(deps: ReplayDeps, table: ReplayTable): Promi
   const { tables, log } = deps;
   const { topicId, partitions } = table.topic;
   let [rows, letters, gone] = [0, 0, 0];
+  const oldest = new Map<number, number>();
+  const starts = new Map<number, number>();
   for (const { partition } of await tables.openLetters(topicId)) {
     const marks = log.watermarks(partitions[partition]!);
     if (marks === undefined) continue;
-    gone += await tables.pruneLetters(topicId, partition, marks.logStartOffset);
-    for (let from = marks.logStartOffset; ; ) {
+    const from = marks.logStartOffset;
+    gone += await tables.pruneLetters(topicId, partition, from);
+    starts.set(partition, from);
+    const range = { partition, from, to: table.committedEnd(partition) };
+    const [first] = await tables.letters(topicId, range, 1);
+    if (first !== undefined) oldest.set(partition, first);
+  }
+  const upserts = await ReplayUpserts.begin(deps, table, oldest);
+  for (const [partition, start] of starts) {
+    for (let from = start; ; ) {
       const range = { partition, from, to: table.committedEnd(partition) };
       const known = await tables.letters(topicId, range, ROUND_LETTERS);
       if (known.length === 0) break;
@@ -86,7 +93,7 @@ export async function replayLetters(deps: ReplayDeps, table: ReplayTable): Promi
         from = known.at(-1)! + 1;
         continue;
       }
-      const round = await replayRound(deps, table, { partition, offsets });
+      const round = await replayRound(deps, { ...table, upserts }, { partition, offsets });
       rows += round.rows;
       letters += round.letters;
       from = round.next;
@@ -136,16 +143,21 @@ interface Round {
   readonly next: number;
 }
 
+/** A replay under way. */
+interface Replaying extends ReplayTable {
+  /** Of an upsert table. */
+  readonly upserts: ReplayUpserts | undefined;
+}
+
 async function replayRound(
   deps: ReplayDeps,
-  table: ReplayTable,
+  table: Replaying,
   { partition, offsets }: StagedLetters,
 ): Promise<Round> {
   const [first, last] = [offsets[0]!, offsets.at(-1)!];
+  const partitionId = table.topic.partitions[partition]!;
   const read = await deps.log.read({
-    partitions: [
-      { partitionId: table.topic.partitions[partition]!, offset: first, maxBytes: ROUND_BYTES },
-    ],
+    partitions: [{ partitionId, offset: first, maxBytes: ROUND_BYTES }],
     maxBytes: ROUND_BYTES,
     isolation: 'read_committed',
     purpose: 'table',
@@ -164,39 +176,43 @@ async function replayRound(
       onlyLetters: true,
       runs: result.runs.map(({ baseOffset, bytes, patched }) => ({ baseOffset, bytes, patched })),
       aborted: result.abortedTransactions,
+      ...(table.upserts === undefined
+        ? {}
+        : { commits: await deps.log.commitSteps(partitionId, first, last + 1) }),
     };
-    const staged = await convert(deps, table, slice);
+    const { staged, prefix } = await convert(deps, table, slice);
     const end = staged.ranges[0]?.end ?? last + 1;
     const still = new Set(staged.stillLetters?.flatMap((one) => one.offsets));
     const tried = offsets.filter((offset) => offset < end);
     const done = tried.filter((offset) => !still.has(offset));
     if (done.length > 0)
-      await enter(deps, table, { staged, letters: { partition, offsets: done } });
+      await enter(deps, table, { staged, prefix, letters: { partition, offsets: done } });
+    else await deps.tables.dropIntents([prefix]);
     return { rows: done.length, letters: still.size, next: Math.max(end, first + 1) };
   } finally {
     read.release();
   }
 }
 
+interface Converted {
+  readonly staged: JobStaged;
+  /** How the names of the job's files begin: an intent. */
+  readonly prefix: string;
+}
+
 /** Runs the job until the table has what its records need. */
 async function convert(
   deps: ReplayDeps,
-  { topic, binding }: ReplayTable,
+  { topic, binding, upserts }: Replaying,
   slice: JobSlice,
-): Promise<JobStaged> {
+): Promise<Converted> {
   const { runner, ids, clock, settings, tables, jobsUnderWay } = deps;
   const jobId = ids.uuid();
   let final = false;
   for (let round = 0; round < MAX_NEEDS; round += 1) {
-    const table = binding.jobTable();
-    if (table === undefined) throw new FloeError('unavailable', 'there is no table yet');
-    if (resolveTopicConfigs(topic.config)['table.topic.upsert.enable']) {
-      // K1: an old change has lost its place among those of its key.
-      throw new FloeError(
-        'unsupported',
-        `dead letters of "${topic.name}" are changes of an upsert table, whose order is over: produce the records again`,
-      );
-    }
+    const found = binding.jobTable();
+    if (found === undefined) throw new FloeError('unavailable', 'there is no table yet');
+    const table = upserts?.jobTable(found) ?? found;
     const prefix = `${table.dataFolder}/${jobId}`;
     const { namespace, name } = binding.identifier;
     const intent = { topicId: topic.topicId, createdMs: clock.now(), namespace, table: name };
@@ -217,7 +233,7 @@ async function convert(
     jobsUnderWay.add(prefix);
     try {
       const result = await runner.run(job);
-      if (result.kind === 'staged') return result;
+      if (result.kind === 'staged') return { staged: result, prefix };
       if (result.kind === 'failed') throw errorFromShape(result.error);
       if (result.kind === 'halted') throw trouble(result.error);
       assert(result.kind === 'needs', 'a job that writes is staged, or needs something');
@@ -232,21 +248,20 @@ async function convert(
 /** The files into the table, the letters out of the store: by one noted commit, however often it must be sent. */
 async function enter(
   deps: ReplayDeps,
-  table: ReplayTable,
-  { staged, letters }: { readonly staged: JobStaged; readonly letters: StagedLetters },
+  table: Replaying,
+  { staged, prefix, letters }: Converted & { readonly letters: StagedLetters },
 ): Promise<void> {
   const { tables, ids } = deps;
   const { topic, epoch } = table;
-  const prefixes = [
-    ...new Set(staged.data.map((file) => file.filePath.replace(/-\d+\.parquet$/, ''))),
-  ];
   const commitId = ids.uuid();
   // Even without files (records that are no rows by their kind) the letters are done with.
   const replay = { commitId, parent: '', letters: [letters] };
-  if (staged.data.length === 0) await tables.beginReplay(topic.topicId, epoch, replay);
-  for (let attempt = 1; staged.data.length > 0; attempt += 1) {
+  const changes = staged.data.length > 0 || staged.sidecar !== undefined;
+  let leftOut: LeftOut = [];
+  if (!changes) await tables.beginReplay(topic.topicId, epoch, replay);
+  for (let attempt = 1; changes; attempt += 1) {
     try {
-      await sendOnce(deps, table, { staged, replay });
+      leftOut = await sendOnce(deps, table, { staged, replay });
       break;
     } catch (caught) {
       const passing = isFloeError(caught, 'conflict', 'timeout', 'unavailable');
@@ -254,43 +269,79 @@ async function enter(
     }
   }
   await tables.endReplay(topic.topicId, epoch, { commitId, landed: true });
-  await tables.dropIntents(prefixes);
+  await settleFiles(deps, table, { staged, prefix, leftOut });
 }
 
-/** Returns when the table has the commit. T4: looked up before every attempt. */
-async function sendOnce(
-  { catalog, warehouse, tables, clock, ids }: ReplayDeps,
-  { topic, epoch, binding }: ReplayTable,
-  { staged, replay }: { readonly staged: JobStaged; readonly replay: Replay },
+/** Data files that the commit didn't take; undefined when an earlier attempt turned out to have landed. */
+type LeftOut = readonly string[] | undefined;
+
+/** What served is deleted; what may be in the table or not is left to the sweep, file by file. */
+async function settleFiles(
+  { tables, warehouse, clock }: ReplayDeps,
+  { topic, binding, upserts }: Replaying,
+  { staged, prefix, leftOut }: Converted & { readonly leftOut: LeftOut },
 ): Promise<void> {
+  const { sidecar } = staged;
+  const spent = [...(leftOut ?? []), ...(sidecar === undefined ? [] : [sidecar.path])];
+  if (spent.length > 0) await warehouse.delete(spent);
+  if (leftOut === undefined && upserts !== undefined) {
+    const { namespace, name: table } = binding.identifier;
+    const intent = { topicId: topic.topicId, createdMs: clock.now(), namespace, table, parent: '' };
+    await tables.addIntents(staged.data.map(({ filePath }) => ({ ...intent, prefix: filePath })));
+  }
+  await tables.dropIntents([prefix]);
+}
+
+/**
+ * Returns when the table has the commit. T4: looked up before every attempt.
+ */
+async function sendOnce(
+  deps: ReplayDeps,
+  { topic, epoch, binding, upserts }: Replaying,
+  { staged, replay }: { readonly staged: JobStaged; readonly replay: Replay },
+): Promise<LeftOut> {
+  const { catalog, warehouse, tables, clock, ids } = deps;
   const { commitId } = replay;
   const { metadata } = await catalog.loadTable(binding.identifier);
   if (metadata['table-uuid'] !== binding.table!.metadata['table-uuid']) {
     throw trouble('the table was replaced by another of the same name');
   }
-  if (landed(metadata, commitId)) return;
+  if (landed(metadata, commitId)) return undefined;
   const text = metadata.properties?.[WATERMARK_PROPERTY];
   if (text === undefined) throw new FloeError('invalid', 'nothing was committed to this table yet');
+  const resolved = await upserts?.prepare(metadata, staged, commitId);
+  const changes = resolved?.draft.changes;
+  const added = changes?.added ?? staged.data;
+  const removed = changes?.removed ?? [];
+  const kept = new Set(added.map((file) => file.filePath));
+  const leftOut = staged.data.map((file) => file.filePath).filter((path) => !kept.has(path));
+  if (added.length + removed.length === 0) {
+    // All of them were overtaken long ago.
+    await tables.beginReplay(topic.topicId, epoch, replay);
+    return leftOut;
+  }
   const snapshotId = newSnapshotId(ids, metadata);
-  const prepared = await prepareAppend({
+  const prepared = await prepareCommit({
     metadata,
     io: warehouse,
     snapshotId,
     commitUuid: ids.uuid(),
     nowMs: clock.now(),
-    added: staged.data,
+    added,
+    removed,
     summary: {
       [COMMIT_ID_SUMMARY]: commitId,
       [EPOCH_SUMMARY]: String(epoch),
       [RANGES_SUMMARY]: '',
     },
   });
-  const paths = prepared.objects.map(({ path }) => path);
+  const objects = [...(changes?.objects ?? []), ...prepared.objects];
+  const paths = objects.map(({ path }) => path);
   const { namespace, name } = binding.identifier;
   const parent = String(mainSnapshotId(metadata) ?? '');
   const intent = { topicId: topic.topicId, createdMs: clock.now(), namespace, table: name, parent };
   await tables.addIntents(paths.map((prefix) => ({ ...intent, prefix })));
-  for (const { path, bytes } of prepared.objects) await warehouse.write(path, bytes);
+  for (const { path, bytes } of objects) await warehouse.write(path, bytes);
   const sequenceNumber = prepared.snapshot['sequence-number'] ?? 0;
   const watermark = {
     ...parseWatermark(text),
@@ -315,5 +366,15 @@ async function sendOnce(
     ],
   });
   binding.observe(after);
+  if (resolved !== undefined) {
+    await resolved.upserts.landed(resolved.draft, {
+      tableUuid: metadata['table-uuid'],
+      commitId,
+      snapshotId,
+      sequenceNumber,
+      offsets: watermark.topics.get(topic.topicId) ?? new Map(),
+    });
+  }
   await tables.dropIntents(paths);
+  return leftOut;
 }

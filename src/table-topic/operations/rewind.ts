@@ -1,7 +1,8 @@
 // Sends a table back to earlier offsets of its topic: the rows from there on leave it and are made again from the log,
 // each exactly once. One snapshot takes the rows and moves the watermark; what was staged is void (rule T1).
 // The store goes back first: a crash before the table followed leaves the table as it was, and its offsets win (T4).
-// A tag keeps what was there readable for a day.
+// A tag keeps what was there readable for a day. An upsert table's key index is forgotten with the same commit: the stamps
+// of changes that come again would keep them out.
 // Not for: a table that somebody else moved (positions.ts).
 
 import type { Clock } from '../../base/clock.ts';
@@ -13,6 +14,7 @@ import type { Catalog, LoadedTable, TableIdentifier } from '../../catalog/catalo
 import type { Warehouse } from '../../catalog/index.ts';
 import { newSnapshotId, prepareCommit } from '../../formats/iceberg/index.ts';
 import type { TablesMetadata } from '../../metadata/tables.ts';
+import { KEYS_GENERATION_PROPERTY } from '../upsert/keys-generation.ts';
 import {
   COMMIT_ID_SUMMARY,
   EPOCH_SUMMARY,
@@ -57,6 +59,8 @@ export interface RewindRequest {
   readonly tableUuid: string;
   /** Offsets to go on from, by partition; those that aren't named, or are ahead of the table, stay where they are. */
   readonly to: Offsets;
+  /** An upsert table: its key index begins anew. */
+  readonly upserts: boolean;
 }
 
 export interface Rewound {
@@ -132,7 +136,7 @@ function ownWatermark({ metadata }: LoadedTable, { tableUuid }: RewindRequest): 
  */
 async function rewindLetters(
   { catalog, ids }: Pick<RewindDeps, 'catalog' | 'ids'>,
-  request: Omit<RewindRequest, 'tableUuid' | 'topicName'>,
+  request: Pick<RewindRequest, 'identifier' | 'topicId' | 'epoch' | 'to'>,
 ): Promise<Offsets> {
   const { identifier, topicId, epoch, to } = request;
   const table = await catalog.loadTable(identifier);
@@ -181,8 +185,10 @@ async function attemptRewind(
   const removal = await removalOf(metadata, deps.warehouse, asked);
   const topics = new Map([...before.topics, [request.topicId, offsets]]);
   const watermark = { ...before, commitId, topicId: request.topicId, epoch: request.epoch, topics };
+  const properties: Properties = request.upserts ? { [KEYS_GENERATION_PROPERTY]: commitId } : {};
   if (removal.rows === 0) {
-    await deps.catalog.commitTable(request.identifier, watermarkOnly(table, watermark));
+    const only = watermarkOnly(table, watermark, properties);
+    await deps.catalog.commitTable(request.identifier, only);
     return { rows: 0, offsets };
   }
   const snapshotId = newSnapshotId(deps.ids, metadata);
@@ -213,7 +219,7 @@ async function attemptRewind(
       ...keepBefore(table),
       ...prepared.updates,
       { ...TAG, 'ref-name': WATERMARK_TAG, 'snapshot-id': snapshotId },
-      setWatermark({ ...watermark, snapshotId, sequenceNumber }),
+      setWatermark({ ...watermark, snapshotId, sequenceNumber }, properties),
     ],
   });
   await deps.tables.dropIntents(objects.map(({ path }) => path));
@@ -230,23 +236,29 @@ function keepBefore({ metadata }: LoadedTable) {
   return [{ ...TAG, ...ref, 'max-ref-age-ms': BEFORE_TAG_MS }];
 }
 
-const setWatermark = (watermark: Watermark) => ({
+type Properties = Readonly<Record<string, string>>;
+
+const setWatermark = (watermark: Watermark, properties: Properties = {}) => ({
   action: 'set-properties',
-  updates: { [WATERMARK_PROPERTY]: formatWatermark(watermark) },
+  updates: { ...properties, [WATERMARK_PROPERTY]: formatWatermark(watermark) },
 });
 
 /** For reading positions back from history: here each partition went back to. */
 const emptyRanges = (from: Offsets) =>
   [...from].map(([partition, offset]) => ({ partition, start: offset, end: offset }));
 
-function watermarkOnly({ metadata }: LoadedTable, watermark: Watermark) {
+function watermarkOnly(
+  { metadata }: LoadedTable,
+  watermark: Watermark,
+  properties: Properties = {},
+) {
   const main = mainSnapshotId(metadata) ?? null;
   return {
     requirements: [
       { type: 'assert-table-uuid', uuid: metadata['table-uuid'] },
       { type: 'assert-ref-snapshot-id', ref: 'main', 'snapshot-id': main },
     ],
-    updates: [setWatermark(watermark)],
+    updates: [setWatermark(watermark, properties)],
   };
 }
 

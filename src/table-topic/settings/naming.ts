@@ -24,7 +24,7 @@ export const configs = {
   }),
   'table.topic.shared': bool({
     default: false,
-    doc: 'Lets several topics fill one table: all of them set it and name the same table. Rows carry _kafka_topic; fields of the same name share a column where their types allow, else a further column is made. Not with upserts.',
+    doc: 'Lets several topics fill one table: all of them set it and name the same table. Rows carry _kafka_topic; fields of the same name share a column where their types allow, else a further column is made. Not with upserts: which change of a key is the newest can only be kept for one topic.',
   }),
 } as const satisfies Settings;
 

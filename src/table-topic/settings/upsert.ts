@@ -29,7 +29,7 @@ export const configs = {
   'table.topic.upsert.enable': bool({
     default: false,
     aliases: ['automq.table.topic.upsert.enable'],
-    doc: 'One row for each key: a record replaces the row of its key, a record without a value deletes it. Turning it on over duplicates keeps the newest row of each key, in one rewrite that the log announces.',
+    doc: 'One row for each key: a record replaces the row of its key, a record without a value deletes it. Turning it on over duplicates keeps the newest row of each key, in one rewrite that the log announces. Not with table.topic.shared: which change of a key is the newest can only be kept for one topic.',
   }),
   'table.topic.id.columns': idColumns,
   'table.topic.id.null': oneOf(['error', 'match'], {

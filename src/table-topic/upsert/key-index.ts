@@ -22,6 +22,7 @@ import { type Followed, follow } from './follow.ts';
 import { applyHistory } from './history.ts';
 import type { UpsertTable } from './id-columns.ts';
 import { deleteKey, type IndexedFile, type IndexStep, KeyStore } from './key-store.ts';
+import { KEYS_GENERATION_PROPERTY } from './keys-generation.ts';
 import { ManifestReader } from './live-files.ts';
 import { type Resolution, resolveChanges } from './resolve.ts';
 import type { RunFiles } from './run.ts';
@@ -170,11 +171,11 @@ export class KeyIndexHost implements KeyIndexes {
   }
 
   async #prepare(request: PrepareRequest): Promise<PreparedChanges | NeedsHistory> {
-    const index = this.#index(request.metadata['table-uuid'], request.upsert);
+    const index = this.#index(request);
     index.pending = undefined;
     const { filesRead, duplicates } = await this.#catchUp(index.store, request);
     const { store } = index;
-    if (store.commitId !== request.commitId) {
+    if (store.commitId !== request.commitId || request.history !== undefined) {
       if (request.history === undefined) return { kind: 'needs-history' };
       const changes = request.history.map((bytes) => decodeSidecar(bytes, 'of the history'));
       applyHistory(store, changes, request.commitId);
@@ -318,7 +319,7 @@ export class KeyIndexHost implements KeyIndexes {
 
   lookup(request: LookupRequest): Promise<LookedUp | undefined> {
     return this.#mutex.run(async () => {
-      const index = this.#index(request.metadata['table-uuid'], request.upsert);
+      const index = this.#index(request);
       const { store } = index;
       if (index.pending !== undefined || store.commitId !== request.commitId) return undefined;
       const snapshot = currentSnapshot(request.metadata);
@@ -361,9 +362,11 @@ export class KeyIndexHost implements KeyIndexes {
     });
   }
 
-  #index(tableUuid: string, upsert: UpsertTable): OpenIndex {
+  #index({ metadata, upsert }: Pick<PrepareRequest, 'metadata' | 'upsert'>): OpenIndex {
+    const tableUuid = metadata['table-uuid'];
     const idFields = upsert.columns.map(({ fieldId }) => fieldId);
-    const identity = `${upsert.topicId}/${idFields.join()}`;
+    const generation = metadata.properties?.[KEYS_GENERATION_PROPERTY];
+    const identity = `${upsert.topicId}/${idFields.join()}/${generation}`;
     const known = this.#open.get(tableUuid);
     if (known?.identity === identity) return known;
     known?.store.close();
@@ -372,6 +375,7 @@ export class KeyIndexHost implements KeyIndexes {
       tableUuid,
       idFields,
       topicId: upsert.topicId,
+      ...(generation === undefined ? {} : { generation }),
       newOrigin: () => this.#deps.ids.uuid(),
     });
     const index = { store, identity, pending: undefined };

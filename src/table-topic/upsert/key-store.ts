@@ -34,6 +34,8 @@ export interface IndexIdentity {
   readonly idFields: readonly number[];
   /** Whose changes its stamps are. */
   readonly topicId: string;
+  /** After a rewind: what was known before counts no more. */
+  readonly generation?: string;
 }
 
 /** A step to another snapshot, made whole or not at all. */
@@ -128,8 +130,9 @@ export class KeyStore {
     // Losing the last step to a power cut is fine, a torn file is not.
     db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
     db.exec(TABLES);
-    const { tableUuid, idFields, topicId, newOrigin = () => 'here' } = identity;
-    const wanted = JSON.stringify({ version: SCHEMA_VERSION, tableUuid, idFields, topicId });
+    const { tableUuid, idFields, topicId, generation, newOrigin = () => 'here' } = identity;
+    const version = SCHEMA_VERSION;
+    const wanted = JSON.stringify({ version, tableUuid, idFields, topicId, generation });
     const store = new KeyStore(db, runFiles, { identity: wanted, newOrigin });
     if (store.#state('identity') === wanted) store.#load();
     else store.reset();

@@ -70,6 +70,8 @@ export class TableUpserts {
       readonly commitId: string;
       readonly files: readonly DataFile[];
       readonly sidecars: readonly SidecarRef[];
+      /** Committed changes that the index must know the order of, whatever it knows. */
+      readonly history?: readonly Uint8Array[];
     },
   ): Promise<UpsertDraft> {
     const { indexes, upsert, order, logger } = this.#options;
@@ -85,6 +87,7 @@ export class TableUpserts {
       prefix: `${dataFolder(metadata)}/${commit.commitId}`,
       commitId: watermark?.commitId ?? '',
       ...(turnedOn ? { turnedOn: order } : {}),
+      ...(commit.history === undefined ? {} : { history: commit.history }),
     };
     let changes = await indexes.prepare(request);
     if ('kind' in changes) {
