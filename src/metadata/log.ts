@@ -182,6 +182,11 @@ export interface LogMetadata {
   partitions(partitionIds?: readonly number[]): Promise<readonly PartitionLog[]>;
   /** Number of the newest commit, 0 before the first. Flushes and ends of transactions count without a gap. */
   lastCommitNumber(): Promise<number>;
+  /**
+   * The store's clock, milliseconds; undefined when it has none and goes by the times it is told. Whoever names a time
+   * that rows are compared with (older than, unused since) starts from this one.
+   */
+  storeMs(): Promise<number | undefined>;
   /** What a node starts from, before it follows: `partitions()` and `transactions()` as of one commit number. */
   snapshot(): Promise<LogSnapshot>;
   /**

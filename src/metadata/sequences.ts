@@ -19,6 +19,10 @@ const FIRST_ENTRY = 3;
 const ENTRY = 3;
 const COORDINATOR = FIRST_ENTRY + ENTRY * REMEMBERED_BATCHES;
 const LENGTH = COORDINATOR + 1;
+
+/** Of the stored form. */
+export const SEQUENCES_BYTES = LENGTH * 8;
+
 const MAX_SEQUENCE = 2 ** 31 - 1;
 
 export function newSequences(): Sequences {

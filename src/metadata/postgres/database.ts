@@ -78,12 +78,34 @@ export class Database {
    * `exhausted`: the server's disk is full.
    */
   async transaction<T>(purpose: Purpose, work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return this.#repeated(purpose, 'BEGIN ISOLATION LEVEL READ COMMITTED', async (tx) => {
+      const result = await work(tx);
+      return async () => result;
+    });
+  }
+
+  /**
+   * As {@link transaction}, for what others wait behind: `work` returns what sends its last statements, all before it
+   * awaits any. COMMIT goes out right behind them, so that their locks are held for no round trip. Where nothing may be
+   * committed, one of them must fail in the server.
+   */
+  async pipelined<T>(
+    purpose: Purpose,
+    work: (tx: Transaction) => Promise<() => Promise<T>>,
+  ): Promise<T> {
     return this.#repeated(purpose, 'BEGIN ISOLATION LEVEL READ COMMITTED', work);
   }
 
   /** Reads in `work` all see one moment. Read only. */
   async snapshot<T>(purpose: Purpose, work: (tx: Transaction) => Promise<T>): Promise<T> {
-    return this.#repeated(purpose, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', work);
+    return this.#repeated(
+      purpose,
+      'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY',
+      async (tx) => {
+        const result = await work(tx);
+        return async () => result;
+      },
+    );
   }
 
   /**
@@ -127,7 +149,7 @@ export class Database {
   async #repeated<T>(
     purpose: Purpose,
     begin: string,
-    work: (tx: Transaction) => Promise<T>,
+    work: (tx: Transaction) => Promise<() => Promise<T>>,
   ): Promise<T> {
     const { clock, prng, settings } = this.options;
     const pauses = { prng, firstDelayMs: FIRST_RETRY_MS, maxDelayMs: MAX_RETRY_MS };
@@ -145,7 +167,7 @@ export class Database {
   async #once<T>(
     purpose: Purpose,
     begin: string,
-    work: (tx: Transaction) => Promise<T>,
+    work: (tx: Transaction) => Promise<() => Promise<T>>,
   ): Promise<T> {
     const client = await this.#connect(purpose);
     try {
@@ -153,15 +175,30 @@ export class Database {
       const begun = client.query(begin);
       begun.catch(() => {});
       const tx = { inTransaction: true, ...this.#sql((s) => client.query(s)) } as const;
-      const result = await work(tx);
+      const last = await work(tx);
       await begun;
-      await this.#commit(client);
+      const result = await this.#committed(client, last());
       client.release();
       return result;
     } catch (caught) {
       client.release(!(await rolledBack(client, caught)));
       throw caught;
     }
+  }
+
+  /** COMMIT behind statements that are under way. One that the server refused has ended the transaction before it. */
+  async #committed<T>(client: pg.ClientBase, last: Promise<T>): Promise<T> {
+    const committed = this.#commit(client);
+    committed.catch(() => {});
+    let result: T;
+    try {
+      result = await last;
+    } catch (caught) {
+      if (isConnectionLost(caught)) throw postgresError(caught, 'metadata in PostgreSQL', 'commit');
+      throw caught;
+    }
+    await committed;
+    return result;
   }
 
   /**

@@ -1,6 +1,7 @@
 // Translates failures of PostgreSQL and of the way to it into FloeErrors, in this one place.
 // What matters most: whether a transaction surely did not happen (`unavailable`), or nobody knows (`timeout`).
 // SQLSTATEs: PostgreSQL documentation, appendix A.
+import { AssertionError } from '../../base/assert.ts';
 import type { ErrorCode } from '../../base/error.ts';
 import { FloeError } from '../../base/error.ts';
 
@@ -41,7 +42,7 @@ export function isBrokenOff(caught: unknown): boolean {
 
 /** True when the connection can't be used any more: lost, shut down by the server, or leading to a standby. */
 export function isConnectionLost(caught: unknown): boolean {
-  if (caught instanceof FloeError) return false;
+  if (caught instanceof FloeError || caught instanceof AssertionError) return false;
   const state = sqlState(caught);
   if (state === undefined) return true;
   return /^(08|57P|25006|25P03)/.test(state);
@@ -50,6 +51,7 @@ export function isConnectionLost(caught: unknown): boolean {
 /** @param doing names the thing that was attempted, for the message. */
 export function postgresError(caught: unknown, doing: string, phase: Phase = 'work'): FloeError {
   if (caught instanceof FloeError) return caught;
+  if (caught instanceof AssertionError) throw caught;
   const text = caught instanceof Error ? caught.message : String(caught);
   const state = sqlState(caught);
   if (phase === 'commit' && isConnectionLost(caught)) {

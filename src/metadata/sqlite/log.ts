@@ -371,6 +371,10 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
     return this.#lastCommit;
   }
 
+  async storeMs(): Promise<undefined> {
+    return undefined;
+  }
+
   async snapshot(): Promise<LogSnapshot> {
     // Nothing here waits for anything, so that it is all of one moment.
     const [lastCommit, versions] = [this.#lastCommit, this.#versions.now()];
