@@ -2,6 +2,7 @@
 // staged before its next commit, lanes elsewhere follow the table's head and ask for what only the coordinator may do.
 // All of it is a help and none of it the truth: stages chain by compare-and-set (tables.ts), so a word that comes late,
 // twice or never costs time and no row. Not used by a node that is alone.
+import { FloeError } from '../base/error.ts';
 import type { TablePosition } from './tables.ts';
 
 /** What the coordinator wants staged before it commits. */
@@ -64,3 +65,13 @@ export interface TableLanesMetadata {
   /** They were dealt with. @throws FloeError `conflict` (epoch), `not-found`. */
   answer(topicId: string, epoch: number, askIds: readonly string[]): Promise<void>;
 }
+
+/** What a table's head tells while its coordinator has ordered nothing. */
+export const NO_ORDER: StageOrder = { number: 0, version: '', targets: [] };
+
+/** @returns the error of an ask too many. */
+export const tooManyAsks = (topicId: string): FloeError =>
+  new FloeError(
+    'exhausted',
+    `topic ${topicId} has ${MAX_ASKS} open asks of lanes: its coordinator answers none`,
+  );

@@ -76,7 +76,7 @@ interface MemberRow {
 
 /** Offsets that open transactions hold for groups. */
 export interface StagedOffsetsStore {
-  /** Forgets those of a group; part of the database transaction. */
+  /** Forgets those of a group; the first locks of the database transaction but leases. */
   dropStaged(tx: Transaction, groupId: string): Promise<void>;
 }
 
@@ -164,36 +164,39 @@ export class PostgresGroups implements GroupsMetadata {
     const tokens = 'epoch' in leases ? [{ name: ALL_GROUPS, epoch: leases.epoch }] : leases;
     return this.#db.pipelined('write', async (tx) => {
       await assertLeases(tx, tokens);
+      for (const change of changes) {
+        if (change.kind === 'group-gone' && change.withStaged)
+          await this.#staged.dropStaged(tx, change.groupId);
+      }
       return async () => {
-        const left = await Promise.all(steps(changes).map((step) => this.#apply(tx, step)));
+        const left = await Promise.all(steps(changes).map((step) => apply(tx, step)));
         return left.flat();
       };
     });
   }
+}
 
-  /** Sends its statements before it awaits any. @returns partitions that are gone. */
-  #apply(tx: Transaction, step: Step): Promise<readonly number[]> {
-    switch (step.kind) {
-      case 'group':
-        return nothingLeft(writeGroup(tx, step.group));
-      case 'consumer-group':
-        return nothingLeft(writeConsumerGroup(tx, step));
-      case 'offsets':
-        return writeOffsets(tx, step.of);
-      case 'offsets-gone':
-        return nothingLeft([
-          tx.run(
-            `DELETE FROM group_offsets WHERE partition_id = ANY ($2::int8[])
-             AND group_key = (SELECT group_key FROM groups WHERE group_id = $1)`,
-            [storedText(step.groupId), [...step.partitionIds]],
-          ),
-        ]);
-      case 'group-gone':
-        return nothingLeft([
-          tx.run('DELETE FROM groups WHERE group_id = $1', [storedText(step.groupId)]),
-          step.withStaged ? this.#staged.dropStaged(tx, step.groupId) : undefined,
-        ]);
-    }
+/** Sends its statements before it awaits any. @returns partitions that are gone. */
+function apply(tx: Transaction, step: Step): Promise<readonly number[]> {
+  switch (step.kind) {
+    case 'group':
+      return nothingLeft(writeGroup(tx, step.group));
+    case 'consumer-group':
+      return nothingLeft(writeConsumerGroup(tx, step));
+    case 'offsets':
+      return writeOffsets(tx, step.of);
+    case 'offsets-gone':
+      return nothingLeft([
+        tx.run(
+          `DELETE FROM group_offsets WHERE partition_id = ANY ($2::int8[])
+           AND group_key = (SELECT group_key FROM groups WHERE group_id = $1)`,
+          [storedText(step.groupId), [...step.partitionIds]],
+        ),
+      ]);
+    case 'group-gone':
+      return nothingLeft([
+        tx.run('DELETE FROM groups WHERE group_id = $1', [storedText(step.groupId)]),
+      ]);
   }
 }
 

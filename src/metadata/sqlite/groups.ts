@@ -1,6 +1,12 @@
 // Consumer groups on SQLite. See metadata/groups.ts for the contract.
 // Offsets hang on their partition by a foreign key, so deleting a topic deletes them in the same transaction.
 import { FloeError } from '../../base/error.ts';
+import {
+  decodeConsumerMember,
+  decodeMembers,
+  encodeConsumerMember,
+  encodeMembers,
+} from '../group-members.ts';
 import type {
   GroupChange,
   GroupsLease,
@@ -13,12 +19,6 @@ import type {
 import type { LeaseToken } from '../leases.ts';
 import { shardOf } from '../shards.ts';
 import type { Database, Migration } from './database.ts';
-import {
-  decodeConsumerMember,
-  decodeMembers,
-  encodeConsumerMember,
-  encodeMembers,
-} from '../group-members.ts';
 import { assertLeases, type LeaseEpochs } from './lease-epochs.ts';
 
 /** After the topics' migrations: offsets refer to partitions. */

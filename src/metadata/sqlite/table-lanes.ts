@@ -1,12 +1,13 @@
 // Words between the nodes of a table on SQLite. See metadata/table-lanes.ts for the contract.
-import { FloeError } from '../../base/error.ts';
 import {
   MAX_ASKS,
+  NO_ORDER,
   type StageOrder,
   type TableAsk,
   type TableHead,
   type TableLanesMetadata,
   type TopicPositions,
+  tooManyAsks,
 } from '../table-lanes.ts';
 import type { TablePosition } from '../tables.ts';
 import type { Database, Migration } from './database.ts';
@@ -150,14 +151,6 @@ export class SqliteTableLanes implements TableLanesMetadata {
     });
   }
 }
-
-const tooManyAsks = (topicId: string) =>
-  new FloeError(
-    'exhausted',
-    `topic ${topicId} has ${MAX_ASKS} open asks of lanes: its coordinator answers none`,
-  );
-
-const NO_ORDER: StageOrder = { number: 0, version: '', targets: [] };
 
 function toHead(row: HeadRow): TableHead {
   return {

@@ -1,6 +1,6 @@
 // Table topics on SQLite. See metadata/tables.ts for the contract.
-import { FloeError } from '../../base/error.ts';
 import { decodeRuns, encodeRuns } from '../offset-runs.ts';
+import { assertEpoch, lostOffsets, missingTable, rangesKey, sweptFiles } from '../table-rules.ts';
 import type {
   CommittedRequest,
   Intent,
@@ -9,7 +9,6 @@ import type {
   Replay,
   Stage,
   StagedLetters,
-  StagedRange,
   StageOutcome,
   StageRequest,
   TableCounters,
@@ -509,7 +508,7 @@ export class SqliteTables implements TablesMetadata {
 
   async counters(topicId: string): Promise<TableCounters> {
     const row = this.#db.prepare('SELECT * FROM table_topics WHERE topic_id = ?').get(topicId);
-    if (row === undefined) throw missing(topicId);
+    if (row === undefined) throw missingTable(topicId);
     return {
       rows: row['rows'] as number,
       deadLetters: row['dead_letters'] as number,
@@ -525,7 +524,7 @@ export class SqliteTables implements TablesMetadata {
   async addIntents(intents: readonly Intent[], instead?: string): Promise<void> {
     this.#db.transaction(() => {
       if (instead !== undefined) {
-        if (!this.#hasIntents([instead])) throw swept(instead);
+        if (!this.#hasIntents([instead])) throw sweptFiles(instead);
         this.#dropIntents([instead]);
       }
       for (const intent of intents) this.#addIntent(intent);
@@ -593,7 +592,7 @@ export class SqliteTables implements TablesMetadata {
         intent.table,
         intent.parent,
       );
-    if (changes === 0) throw swept(intent.prefix);
+    if (changes === 0) throw sweptFiles(intent.prefix);
   }
 
   /** Drops a topic's stages; their files are swept by intent. */
@@ -642,44 +641,16 @@ export class SqliteTables implements TablesMetadata {
 
   #require(topicId: string): TableRecord {
     const record = this.#find(topicId);
-    if (record === undefined) throw missing(topicId);
+    if (record === undefined) throw missingTable(topicId);
     return record;
   }
 
   /** T6: whoever holds an older epoch has been replaced. */
   fenced(topicId: string, epoch: number): TableRecord {
     const record = this.#require(topicId);
-    if (record.epoch !== epoch) {
-      throw new FloeError(
-        'conflict',
-        `T6: table of topic "${record.topicName}" has a coordinator of epoch ${record.epoch}, this one has ${epoch}`,
-      );
-    }
+    assertEpoch(record, epoch);
     return record;
   }
-}
-
-function missing(topicId: string): FloeError {
-  return new FloeError('not-found', `topic ${topicId} has no table`);
-}
-
-function swept(prefix: string): FloeError {
-  return new FloeError('conflict', `M2: files ${prefix}* are being deleted as abandoned ones`);
-}
-
-function rangesKey(ranges: readonly StagedRange[]): string {
-  return ranges
-    .map(({ partition, start, end }) => `${partition}:${start}-${end}`)
-    .toSorted()
-    .join(' ');
-}
-
-function lostOffsets(ranges: readonly StagedRange[]): number {
-  let lost = 0;
-  for (const { gaps } of ranges) {
-    for (const gap of gaps) if (gap.reason === 'retention') lost += gap.to - gap.from;
-  }
-  return lost;
 }
 
 function toStage(row: StageRow): Stage {
