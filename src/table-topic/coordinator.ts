@@ -37,6 +37,8 @@ export interface CoordinatorDeps
   readonly settings: TableSettings;
   /** Looks for what lanes on other nodes ask; undefined: there are no other nodes. */
   readonly watch: TableWatch | undefined;
+  /** Called when another coordinator's epoch was seen. */
+  readonly onFenced?: () => void;
 }
 
 export interface CoordinatorView {
@@ -323,6 +325,7 @@ export class TableCoordinator implements Component, AskTaker {
           this.#staging.close();
           this.#untake();
           await this.#committing;
+          if (this.#is('fenced')) this.#deps.onFenced?.();
           return;
       }
     }

@@ -36,7 +36,8 @@ export {
   topicConfigs,
   unservedConfigs,
 } from './settings/index.ts';
-export type { TableStatus, TableTopics } from './table-topics.ts';
+export type { TableStatus } from './table-status.ts';
+export type { TableTopics } from './table-topics.ts';
 export { createTopicConfigValidator, type TopicConfigValidator } from './validate.ts';
 
 export interface TableTopicsDeps {

@@ -4,6 +4,7 @@
 // be right, only soon.
 // Not for: what nodes say to one another about a table (metadata/table-lanes.ts).
 import type { Cluster, ClusterNode, Leases } from '../cluster/index.ts';
+import { shardOf } from '../metadata/shards.ts';
 import type { TableLanesMetadata } from '../metadata/table-lanes.ts';
 import type { Topic } from '../metadata/topics.ts';
 
@@ -19,6 +20,8 @@ type Spread = Pick<Topic, 'topicId' | 'partitions'>;
 export interface TablePlacement {
   /** Words between the nodes; undefined: this node is alone and does everything. */
   readonly words: TableLanesMetadata | undefined;
+  /** This node's id; undefined: it is alone. */
+  readonly self: number | undefined;
   /** Coordinates the table whenever this node is the one. Returns how to end that. */
   coordinate(topicId: string, work: CoordinatorWork): () => Promise<void>;
   /** True while surely nobody else coordinates it. */
@@ -29,13 +32,22 @@ export interface TablePlacement {
   lanesOf(topic: Spread): readonly number[];
   /** Partitions whose lanes run on other nodes: of no interest but to the coordinator. */
   lanesElsewhere(topic: Spread): readonly number[];
+  /** This node looks after the table's files (maintenance/). */
+  maintains(topicId: string): boolean;
+  /** Who does, as of the last look. */
+  maintainerOf(topicId: string): ClusterNode | undefined;
+  /** This node deletes what jobs and commits of all nodes left behind (sweep.ts). */
+  sweeps(): boolean;
   /** Called after nodes came or went. Returns how to stop that. */
   onChange(listener: () => void): () => void;
+  /** Gives up what it looks after. */
+  stop(): Promise<void>;
 }
 
 /** Of a node that is alone: it coordinates every table from the first moment on. */
 export const soloPlacement: TablePlacement = {
   words: undefined,
+  self: undefined,
   coordinate(_topicId, work) {
     // It does not wait: nobody else has to end first.
     void work.gained();
@@ -45,7 +57,11 @@ export const soloPlacement: TablePlacement = {
   coordinatorOf: () => undefined,
   lanesOf: ({ partitions }) => [...partitions.keys()],
   lanesElsewhere: () => [],
+  maintains: () => true,
+  maintainerOf: () => undefined,
+  sweeps: () => true,
   onChange: () => () => {},
+  stop: async () => {},
 };
 
 export interface SharedTables {
@@ -56,24 +72,46 @@ export interface SharedTables {
 
 export const leaseOf = (topicId: string) => `table/${topicId}`;
 
+/**
+ * Tables are looked after by shards, so that upkeep costs no second lease per table. Nothing of it needs a lease to be
+ * right: commits of maintenance are optimistic, and files go only by proof.
+ */
+const UPKEEP_SHARDS = 16;
+const SWEEP = 'upkeep/sweep';
+const shardLease = (shard: number) => `upkeep/${shard}`;
+const upkeepLease = (topicId: string) => shardLease(shardOf(topicId) % UPKEEP_SHARDS);
+
 /** Of a node among others. */
 export function clusterPlacement({ cluster, leases, words }: SharedTables): TablePlacement {
   const self = cluster.self.nodeId;
   const laneNode = (topicId: string, partition: number) =>
     cluster.chosen(`lane/${topicId}/${partition}`, 'tables')?.nodeId;
+  const holderOf = (name: string) => {
+    const holder = leases.holder(name);
+    return cluster.nodes().find(({ nodeId }) => nodeId === holder);
+  };
+  const shards = Array.from({ length: UPKEEP_SHARDS }, (_, shard) => shardLease(shard));
+  const unwant = [...shards, SWEEP].map((name) =>
+    // A run under way when it is lost is harmless, and the next one isn't begun.
+    leases.want({ name, role: 'maintenance', gained() {}, lost() {} }),
+  );
   return {
     words,
+    self,
     coordinate: (topicId, { gained, lost }) =>
       leases.want({ name: leaseOf(topicId), role: 'tables', gained, lost }),
     coordinates: (topicId) => leases.held(leaseOf(topicId)) !== undefined,
-    coordinatorOf(topicId) {
-      const holder = leases.holder(leaseOf(topicId));
-      return cluster.nodes().find(({ nodeId }) => nodeId === holder);
-    },
+    coordinatorOf: (topicId) => holderOf(leaseOf(topicId)),
     lanesOf: ({ topicId, partitions }) =>
       [...partitions.keys()].filter((partition) => laneNode(topicId, partition) === self),
     lanesElsewhere: ({ topicId, partitions }) =>
       [...partitions.keys()].filter((partition) => laneNode(topicId, partition) !== self),
+    maintains: (topicId) => leases.held(upkeepLease(topicId)) !== undefined,
+    maintainerOf: (topicId) => holderOf(upkeepLease(topicId)),
+    sweeps: () => leases.held(SWEEP) !== undefined,
     onChange: (listener) => cluster.onChange(listener),
+    async stop() {
+      await Promise.all(unwant.map((end) => end()));
+    },
   };
 }

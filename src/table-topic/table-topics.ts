@@ -5,14 +5,16 @@ import type { Timer } from '../base/clock.ts';
 import { FloeError } from '../base/error.ts';
 import type { Component } from '../base/lifecycle.ts';
 import type { TableIdentifier } from '../catalog/catalog.ts';
+import type { ClusterNode } from '../cluster/index.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
-import type { TableCounters } from '../metadata/tables.ts';
+import type { TableLanesMetadata } from '../metadata/table-lanes.ts';
+import type { TableCounters, TableRecord } from '../metadata/tables.ts';
 import type { TopicChange } from '../metadata/topic-directory.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { type CoordinatorDeps, type CoordinatorView, TableCoordinator } from './coordinator.ts';
 import { LaneHost } from './lane-host.ts';
+import { DeadLetterTables } from './maintenance/dead-letter-tables.ts';
 import { type MaintenanceSubject, TableMaintenance } from './maintenance/maintenance.ts';
-import type { UpkeepStatus } from './maintenance/status.ts';
 import type { MaintenanceTasks } from './maintenance/task.ts';
 import type { Replayed } from './operations/replay.ts';
 import type { Rewound } from './operations/rewind.ts';
@@ -22,31 +24,12 @@ import type { RecoveryPolicy } from './positions.ts';
 import { retireTable } from './relocate.ts';
 import { isEnabled, isTableTopicConfig, resolveTopicConfigs } from './settings/index.ts';
 import { sweep } from './sweep.ts';
+import { TableRecords } from './table-records.ts';
 import type { TableState } from './table-state.ts';
+import { localView, storedView, type TableStatus } from './table-status.ts';
 import { TableWatch } from './table-watch.ts';
 import { readTail, type TableTail, type TailAnswer } from './tail.ts';
 import { upsertOf } from './upsert/table-upserts.ts';
-
-/** What `floe tables status` shows. */
-export interface TableStatus {
-  readonly topic: string;
-  readonly topicId: string;
-  readonly namespace: readonly string[];
-  readonly table: string;
-  /** Empty until the table exists. */
-  readonly tableUuid: string;
-  readonly state: TableState;
-  /** Why it isn't running; empty when it is. */
-  readonly reason: string;
-  readonly lagRecords: number;
-  readonly lagSeconds: number;
-  readonly stagedBytes: number;
-  readonly commitIntervalMs: number;
-  readonly counters: TableCounters;
-  /** Compaction, expiry, orphans of the table and of its dead-letter table; missing before the first look. */
-  readonly maintenance?: UpkeepStatus;
-  readonly deadLetterMaintenance?: UpkeepStatus;
-}
 
 export interface TableTopicsOptions extends Omit<CoordinatorDeps, 'placement' | 'watch'> {
   /** Which node does what; missing: this one is alone. */
@@ -55,8 +38,13 @@ export interface TableTopicsOptions extends Omit<CoordinatorDeps, 'placement' | 
   readonly maintenanceWorkers?: readonly MaintenanceTasks[];
 }
 
+/** What a node is asked to do for a table: its commits and its place, or its files. */
+export type TableDuty = 'coordinator' | 'upkeep';
+
 interface Entry {
   topic: Topic;
+  /** False while it is being made: nothing of it has begun. */
+  entered: boolean;
   /** This node is the one that coordinates the table. */
   held: boolean;
   coordinator: TableCoordinator | undefined;
@@ -73,7 +61,10 @@ interface Entry {
 export class TableTopics implements Component {
   readonly #options: TableTopicsOptions;
   readonly #placement: TablePlacement;
+  /** Of a node among others. */
   readonly #watch: TableWatch | undefined;
+  readonly #records: TableRecords | undefined;
+  readonly #letterTables: DeadLetterTables;
   readonly #entries = new Map<string, Entry>();
   readonly #unsubscribe: () => void;
   readonly #maintenance: TableMaintenance | undefined;
@@ -84,7 +75,11 @@ export class TableTopics implements Component {
     this.#options = options;
     this.#placement = options.placement ?? soloPlacement;
     const { words } = this.#placement;
-    this.#watch = words === undefined ? undefined : new TableWatch({ ...options, words });
+    this.#letterTables = new DeadLetterTables(options);
+    if (words !== undefined) {
+      this.#watch = new TableWatch({ ...options, words });
+      this.#records = new TableRecords({ ...options, words });
+    }
     for (const topic of options.directory.all()) this.#changed(topic);
     this.#unsubscribe = options.directory.onChange((change) => this.#onChange(change));
     options.metrics.observeGauge('floe_table_suspended', 'Tables in trouble', () =>
@@ -121,7 +116,7 @@ export class TableTopics implements Component {
         await entry.unwant();
       }),
     );
-    await this.#watch?.stop();
+    await Promise.all([this.#watch?.stop(), this.#records?.stop(), this.#placement.stop()]);
   }
 
   /** By topic name. @throws FloeError `not-found`. */
@@ -130,6 +125,7 @@ export class TableTopics implements Component {
     return this.#statusOf(entry);
   }
 
+  /** A table that another node coordinates is told of from the metadata store. */
   async list(): Promise<readonly TableStatus[]> {
     const entries = [...this.#entries.values()].toSorted((a, b) =>
       a.topic.name < b.topic.name ? -1 : 1,
@@ -168,35 +164,65 @@ export class TableTopics implements Component {
 
   /** Compacts the table, or expires its snapshots, at once. @throws FloeError `unavailable`, or what kept it from it. */
   async maintain(name: string, what: 'compact' | 'expire'): Promise<void> {
-    const coordinator = await this.#coordinator(name);
-    const { topic } = coordinator;
+    const { topic } = this.#byName(name);
     if (this.#maintenance === undefined)
       throw new FloeError('unavailable', 'this process maintains no tables');
-    for (const [at] of coordinator.upkept().entries())
-      await this.#maintenance.runNow(upkeepKey(topic, at), what);
-    if (coordinator.upkept().length > 0) return;
-    const { state, reason } = coordinator.view();
+    const keys = this.#subjects().filter(({ table }) => table.topicId === topic.topicId);
+    for (const { key } of keys) await this.#maintenance.runNow(key, what);
+    if (keys.length > 0) return;
+    const { state, reason } = await this.status(name);
     const why = reason === '' ? '' : `: ${reason}`;
     throw new FloeError('unavailable', `the table of topic "${name}" is ${state}${why}`);
   }
 
+  /** The node to send a command to; undefined: this one. @throws FloeError `not-found`. */
+  elsewhere(name: string, duty: TableDuty): { node: ClusterNode; self: number } | undefined {
+    const { topic, held } = this.#byName(name);
+    const { self, words } = this.#placement;
+    if (words === undefined || self === undefined) return undefined;
+    const { topicId } = topic;
+    if (duty === 'coordinator' ? held : this.#placement.maintains(topicId)) return undefined;
+    const node =
+      duty === 'coordinator'
+        ? this.#placement.coordinatorOf(topicId)
+        : this.#placement.maintainerOf(topicId);
+    return node === undefined || node.nodeId === self ? undefined : { node, self };
+  }
+
   /** The tables that this process maintains now. */
   #subjects(): MaintenanceSubject[] {
-    return [...this.#entries.values()].flatMap(({ topic, coordinator }) =>
-      (coordinator?.upkept() ?? []).map((table, at) => ({
-        key: upkeepKey(topic, at),
-        config: resolveTopicConfigs(topic.config),
-        committing: () => coordinator!.committing,
-        table: {
-          topicId: topic.topicId,
-          identifier: table.identifier,
-          role: at === 0 ? ('data' as const) : ('deadLetters' as const),
-          mainName: coordinator!.view().identifier.name,
-          tableUuid: table.metadata['table-uuid'],
-          epoch: coordinator!.view().epoch,
-        },
-      })),
+    return [...this.#entries.values()].flatMap((entry) =>
+      this.#placement.maintains(entry.topic.topicId) ? this.#subjectsOf(entry) : [],
     );
+  }
+
+  #subjectsOf({ topic, coordinator, held }: Entry): MaintenanceSubject[] {
+    const { topicId } = topic;
+    const view = coordinator?.view();
+    const record = held ? undefined : this.#records?.get(topicId);
+    const tables = held ? (coordinator?.upkept() ?? []) : this.#recordedTables(record);
+    return tables.map((table, at) => ({
+      key: upkeepKey(topic, at),
+      config: resolveTopicConfigs(topic.config),
+      committing: () => coordinator?.committing ?? false,
+      table: {
+        topicId,
+        identifier: table.identifier,
+        role: at === 0 ? ('data' as const) : ('deadLetters' as const),
+        mainName: view?.identifier.name ?? record?.table ?? '',
+        tableUuid: table.metadata['table-uuid'],
+        epoch: view?.epoch ?? record?.epoch ?? 0,
+      },
+    }));
+  }
+
+  /** Of a table that another node coordinates, while that one is at work. */
+  #recordedTables(record: TableRecord | undefined) {
+    if (record?.state !== 'running' || record.paused || record.tableUuid === '') return [];
+    const { namespace, table: name, tableUuid } = record;
+    const main = { identifier: { namespace, name }, metadata: { 'table-uuid': tableUuid } };
+    const letters = this.#letterTables.of(record);
+    return letters === undefined ? [main] : [main, letters];
   }
 
   /**
@@ -206,8 +232,12 @@ export class TableTopics implements Component {
   retentionPin(partitionId: number): number | undefined {
     const ref = this.#options.directory.byPartition(partitionId);
     if (ref === undefined) return undefined;
-    const entry = this.#entries.get(ref.topic.topicId);
-    return entry === undefined ? undefined : (entry.coordinator?.committedOffset(ref.index) ?? 0);
+    const { topicId, config } = ref.topic;
+    const entry = this.#entries.get(topicId);
+    if (this.#records === undefined || entry?.held === true) {
+      return entry === undefined ? undefined : (entry.coordinator?.committedOffset(ref.index) ?? 0);
+    }
+    return isEnabled(config) ? (this.#records.committedEnd(topicId, ref.index) ?? 0) : undefined;
   }
 
   /** Bytes that retention leaves to a lagging table of the partition's topic; past them it may delete (M3). */
@@ -327,6 +357,7 @@ export class TableTopics implements Component {
   #enter(topic: Topic): void {
     const entry: Entry = {
       topic,
+      entered: false,
       held: false,
       coordinator: undefined,
       lanes: undefined,
@@ -339,6 +370,7 @@ export class TableTopics implements Component {
       gained: () => this.#gained(entry),
       lost: () => this.#lost(entry),
     });
+    entry.entered = true;
     if (!entry.held) this.#begin(entry);
   }
 
@@ -353,8 +385,7 @@ export class TableTopics implements Component {
   /** This node is to coordinate the table. */
   #gained(entry: Entry): Promise<void> | void {
     entry.held = true;
-    // Nothing was begun yet: nothing has to end first.
-    if (entry.lanes === undefined) return this.#begin(entry);
+    if (!entry.entered) return this.#begin(entry);
     this.#then(entry, async () => {
       await entry.lanes?.stop();
       entry.lanes = undefined;
@@ -371,7 +402,7 @@ export class TableTopics implements Component {
       await ending;
       await entry.coordinator?.abandon();
       entry.coordinator = undefined;
-      if (this.#entries.has(entry.topic.topicId)) this.#begin(entry);
+      if (this.#entries.get(entry.topic.topicId) === entry) this.#begin(entry);
     });
     return entry.work;
   }
@@ -410,12 +441,33 @@ export class TableTopics implements Component {
     }
   }
 
-  #coordinate({ topic }: Entry): TableCoordinator {
+  #coordinate(entry: Entry): TableCoordinator {
+    const { topic } = entry;
     const shared = { placement: this.#placement, watch: this.#watch };
-    const coordinator = new TableCoordinator({ ...this.#options, ...shared }, topic);
+    const onFenced = () => this.#fenced(entry);
+    const coordinator = new TableCoordinator({ ...this.#options, ...shared, onFenced }, topic);
     coordinator.start();
     this.#options.runner.warm?.();
     return coordinator;
+  }
+
+  /**
+   * A higher epoch was seen while the lease is ours: somebody claimed late who had the lease before. Whoever has the
+   * lease then claims again.
+   */
+  #fenced(entry: Entry): void {
+    const { clock } = this.#options;
+    if (this.#placement.words === undefined) return;
+    clock.setTimer(FENCED_MS, () => {
+      const { topicId } = entry.topic;
+      if (this.#stopped || !entry.held || !this.#placement.coordinates(topicId)) return;
+      this.#then(entry, async () => {
+        if (!entry.held || entry.coordinator?.view().state !== 'fenced') return;
+        await entry.coordinator.abandon();
+        entry.coordinator = undefined;
+        this.#begin(entry);
+      });
+    });
   }
 
   /** Undefined on a node that is alone: it coordinates all tables itself. */
@@ -450,32 +502,51 @@ export class TableTopics implements Component {
     const entry = this.#byName(name);
     await entry.work;
     if (entry.coordinator === undefined) {
-      throw new FloeError('unavailable', entry.fault || `the table of topic "${name}" is starting`);
+      const nobody = `the table of topic "${name}" is starting, or no node coordinates it: try again`;
+      throw new FloeError('unavailable', entry.fault || nobody);
     }
     return entry.coordinator;
   }
 
-  async #statusOf({ topic, coordinator, fault }: Entry): Promise<TableStatus> {
+  async #statusOf(entry: Entry): Promise<TableStatus> {
+    const { topic, coordinator, fault } = entry;
     const { tables } = this.#options;
     const counters = await tables.counters(topic.topicId).catch(() => NO_COUNTERS);
-    const view = coordinator?.view();
+    const here = coordinator !== undefined || fault !== '' || this.#placement.words === undefined;
+    const view = here
+      ? localView(coordinator?.view(), fault)
+      : await this.#storedView(topic, this.#placement.words!, counters);
     return {
       topic: topic.name,
       topicId: topic.topicId,
-      namespace: view?.identifier.namespace ?? [],
-      table: view?.identifier.name ?? '',
-      tableUuid: view?.tableUuid ?? '',
-      state: view?.state ?? 'suspended',
-      reason: view?.reason ?? fault,
-      lagRecords: view?.lagRecords ?? 0,
-      lagSeconds: view?.lagSeconds ?? 0,
-      stagedBytes: view?.stagedBytes ?? 0,
+      ...view,
       commitIntervalMs:
         fault === '' ? resolveTopicConfigs(topic.config)['table.topic.commit.interval.ms'] : 0,
       counters,
+      ...present('coordinator', this.#coordinatorNode(entry)),
       ...present('maintenance', this.#maintenance?.status(upkeepKey(topic, 0))),
       ...present('deadLetterMaintenance', this.#maintenance?.status(upkeepKey(topic, 1))),
     };
+  }
+
+  async #storedView(topic: Topic, words: TableLanesMetadata, counters: TableCounters) {
+    const { tables, log, clock } = this.#options;
+    const { topicId } = topic;
+    const [record, heads, positions] = await Promise.all([
+      tables.get(topicId),
+      words.heads([topicId]),
+      words.positions([topicId]),
+    ]);
+    const stored = { record, head: heads[0], positions: positions[0], counters };
+    return storedView(stored, { topic, log, nowMs: clock.now() });
+  }
+
+  /** Undefined for a node that is alone. */
+  #coordinatorNode({ topic, held }: Entry): number | null | undefined {
+    const { self } = this.#placement;
+    if (self === undefined) return undefined;
+    if (held) return self;
+    return this.#placement.coordinatorOf(topic.topicId)?.nodeId ?? null;
   }
 
   #views(): CoordinatorView[] {
@@ -509,12 +580,18 @@ export class TableTopics implements Component {
     }
   }
 
+  /** Of a cluster's nodes, one does it for all. */
+  async #sweep(ageMs: number): Promise<number> {
+    if (!this.#placement.sweeps()) return 0;
+    await this.#pruneLetters();
+    return sweep({ ...this.#options, ageMs });
+  }
+
   #scheduleSweep(): void {
     const { clock, settings, logger } = this.#options;
     const ageMs = settings['table.sweep.age.ms'];
     this.#sweeping = clock.setTimer(ageMs, () => {
-      void this.#pruneLetters()
-        .then(() => sweep({ ...this.#options, ageMs }))
+      void this.#sweep(ageMs)
         .then((files) => {
           if (files > 0) logger.info({ files }, 'files of abandoned jobs deleted');
         })
@@ -527,6 +604,9 @@ export class TableTopics implements Component {
     });
   }
 }
+
+/** After a higher epoch was seen: time enough for a lease to be found lost. */
+const FENCED_MS = 1_000;
 
 /** The table itself, then its dead-letter table. */
 const upkeepKey = (topic: Topic, at: number) => `${topic.topicId}/${at}`;
