@@ -1,6 +1,7 @@
 // The cluster as other folders see it.
 export type { Cluster, ClusterNode, Leases, WantedLease } from './cluster.ts';
 export { Copies, type CopiesOptions } from './copies.ts';
+export { type HintListener, Hints, type HintsOptions } from './hints/index.ts';
 export { LeaseKeeper } from './lease-keeper.ts';
 export { LEVELS } from './levels.ts';
 export { ClusterMember, type NodeAddresses } from './node.ts';
