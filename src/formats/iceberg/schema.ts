@@ -325,3 +325,17 @@ export function schemaById(schemas: readonly Schema[], id: number): Schema {
   if (found === undefined) throw new FloeError('invalid', `the table has no schema ${id}`);
   return found;
 }
+
+/** The schema with nothing but the wanted fields and the structs around them. */
+export function onlyFields(schema: Schema, ids: ReadonlySet<number>): Schema {
+  return { ...schema, fields: fieldsOf(schema, ids) };
+}
+
+function fieldsOf({ fields }: StructType, ids: ReadonlySet<number>): NestedField[] {
+  return fields.flatMap((field): NestedField[] => {
+    if (ids.has(field.id)) return [field];
+    if (typeof field.type === 'string' || field.type.type !== 'struct') return [];
+    const inner = fieldsOf(field.type, ids);
+    return inner.length === 0 ? [] : [{ ...field, type: { type: 'struct', fields: inner } }];
+  });
+}

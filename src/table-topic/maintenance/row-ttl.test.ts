@@ -1,8 +1,8 @@
-// Rows past their time: whole files by their bounds, and what never goes.
+// Rows past their time: whole files by their bounds, rows of others by deletes, and what never goes.
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../base/clock.ts';
 import { Bench } from '../testing/bench.ts';
-import { readRows } from '../testing/parquet-rows.ts';
+import { liveRows } from '../testing/live-rows.ts';
 import { readBack } from '../watermark.ts';
 
 const HOUR_MS = 3_600_000;
@@ -29,36 +29,43 @@ async function opened(config: Readonly<Record<string, string>>) {
     await done;
   };
   const offsets = async () => {
-    const rows = await readRows(bench.warehouse, await bench.load('t'));
-    return rows.map((row) => Number(row['_kafka_offset'])).toSorted((a, b) => a - b);
+    const rows = await liveRows(bench.warehouse, await bench.load('t'));
+    return rows.map(({ values }) => Number(values['_kafka_offset'])).toSorted((a, b) => a - b);
   };
   return { bench, clock, topic, grow, offsets };
 }
 
-test('files whose rows are all old leave, by themselves; a younger or timeless row keeps its file', async () => {
-  const { bench, clock, grow, offsets } = await opened({});
-  const now = clock.now();
-  const old = now - 25 * HOUR_MS;
-  await grow({ at: old }, { at: old + 1 });
-  await grow({ at: old }, { at: now });
-  await grow({ at: old }, { at: -1 });
-  expect(await offsets()).toEqual([0, 1, 2, 3, 4, 5]);
-  await bench.tables.maintain('t', 'expire');
-  expect(await offsets()).toEqual([2, 3, 4, 5]);
-  const metadata = await bench.load('t');
-  expect(metadata.snapshots!.at(-1)!.summary).toMatchObject({
-    operation: 'delete',
-    'deleted-data-files': '1',
-    'deleted-records': '2',
-  });
-  expect(readBack(metadata).kind).toBe('at');
-  // A day later the second file is old too, and nobody has to ask.
-  await clock.advance(26 * HOUR_MS);
-  expect(await offsets()).toEqual([4, 5]);
-  await grow({ at: clock.now() });
-  expect(await offsets()).toEqual([4, 5, 6]);
-  await bench.stop();
-});
+test.each(['2', '3'])(
+  'version %s: old rows leave, by themselves; files with younger or timeless rows stay',
+  async (version) => {
+    const { bench, clock, grow, offsets } = await opened({ 'table.topic.format.version': version });
+    const now = clock.now();
+    const old = now - 25 * HOUR_MS;
+    await grow({ at: old }, { at: old + 1 });
+    await grow({ at: old }, { at: now });
+    await grow({ at: old }, { at: -1 });
+    expect(await offsets()).toEqual([0, 1, 2, 3, 4, 5]);
+    await bench.tables.maintain('t', 'expire');
+    expect(await offsets()).toEqual([3, 5]);
+    const metadata = await bench.load('t');
+    expect(metadata.snapshots!.at(-1)!.summary).toMatchObject({
+      operation: 'delete',
+      'deleted-data-files': '1',
+      'deleted-records': '2',
+      'added-position-deletes': '2',
+    });
+    expect(readBack(metadata).kind).toBe('at');
+    // Nothing came of age: nothing is committed.
+    await bench.tables.maintain('t', 'expire');
+    expect((await bench.load('t')).snapshots).toHaveLength(metadata.snapshots!.length);
+    // A day later the second file is old too, and nobody has to ask.
+    await clock.advance(26 * HOUR_MS);
+    expect(await offsets()).toEqual([5]);
+    await grow({ at: clock.now() });
+    expect(await offsets()).toEqual([5, 6]);
+    await bench.stop();
+  },
+);
 
 test('by a column of the value, partitioned; one that holds no time is said in the status', async () => {
   const { bench, clock, topic, grow, offsets } = await opened({
@@ -76,5 +83,43 @@ test('by a column of the value, partitioned; one that holds no time is said in t
     /row\.ttl\.column: "n" is no date or timestamp column/,
   );
   expect(await offsets()).toEqual([0, 3]);
+  await bench.stop();
+});
+
+test('rows of a file leave one after another, over restarts, beside deletes of upserts', async () => {
+  const { bench, clock, topic, offsets } = await opened({
+    'table.topic.upsert.enable': 'true',
+    'table.topic.id.columns': '[id]',
+  });
+  const now = clock.now();
+  const rows = [1, 2, 3, 4, 5].map((id) => ({
+    value: JSON.stringify({ id, text: 'a' }),
+    timestamp: now - (26 - id) * HOUR_MS,
+  }));
+  const commit = async () => {
+    const done = bench.tables.commit('t');
+    await clock.advance(500);
+    await done;
+  };
+  bench.produce(topic, rows);
+  await commit();
+  // Key 4's row in the old file goes before its time.
+  bench.produce(topic, [{ value: '{"id":4,"text":"b"}', timestamp: now }]);
+  await commit();
+  await bench.tables.maintain('t', 'expire');
+  expect(await offsets()).toEqual([2, 4, 5]);
+  await bench.tables.stop();
+  bench.start();
+  await commit();
+  await clock.advance(HOUR_MS);
+  await bench.tables.maintain('t', 'expire');
+  expect(await offsets()).toEqual([4, 5]);
+  // What expired is no row that a change would have to delete.
+  bench.produce(topic, [
+    { value: '{"id":1,"text":"c"}', timestamp: clock.now() },
+    { value: '{"id":5,"text":"c"}', timestamp: clock.now() },
+  ]);
+  await commit();
+  expect(await offsets()).toEqual([5, 6, 7]);
   await bench.stop();
 });

@@ -6,6 +6,7 @@ import type { PreparedCommit } from '../../formats/iceberg/index.ts';
 import type { ScanFile } from '../../formats/iceberg/scan.ts';
 import type { DataFile, Schema, SortOrder, TableMetadata } from '../../formats/iceberg/types.ts';
 import type { FileLayout } from '../../formats/parquet/layout.ts';
+import type { Expired, ExpiredTask } from './expired-rows.ts';
 
 /** What decides which files are rewritten. */
 export interface CompactPolicy {
@@ -131,5 +132,7 @@ export interface MaintenanceTasks {
   merge(task: MergeTask): Promise<PreparedCommit | undefined>;
   /** Files that no snapshot but the expiring ones needs. */
   unreachable(task: UnreachableTask): Promise<readonly string[]>;
+  /** Rows past their time, and what takes them out. */
+  expired(task: ExpiredTask): Promise<Expired>;
   orphans(task: OrphansTask): Promise<readonly string[]>;
 }

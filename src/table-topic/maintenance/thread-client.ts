@@ -40,6 +40,7 @@ export class MaintenanceThread implements MaintenanceTasks, Component {
   forget = this.#method('forget');
   merge = this.#method('merge');
   unreachable = this.#method('unreachable');
+  expired = this.#method('expired');
   orphans = this.#method('orphans');
 
   async stop(): Promise<void> {

@@ -331,7 +331,7 @@ export class TableUpkeep {
     await this.#deps.whenQuiet(table);
     const column = config['table.topic.row.ttl.column'];
     const { files, rows } = await expireRows(this.#deps, table, { ttlMs, column });
-    if (files === 0) return;
+    if (rows === 0) return;
     metrics.count('floe_table_rows_expired_total', 'Rows past their time to live', {}, rows);
     logger.info({ table: table.identifier, files, rows }, 'rows past their time left the table');
   }

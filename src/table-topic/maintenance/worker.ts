@@ -7,6 +7,7 @@ import { currentSnapshot } from '../../formats/iceberg/history.ts';
 import { CHECKPOINT_FOLDER } from '../upsert/checkpoint.ts';
 import { chooseGroups } from './choose.ts';
 import { deriveCommit, liveFiles, type RewriteState } from './derive.ts';
+import { type Expired, ExpiredRows, type ExpiredTask, type RangedReader } from './expired-rows.ts';
 import { currentManifests, reachableFiles, unreachableFiles } from './reach.ts';
 import { type FileStore, rewriteGroup } from './rewrite.ts';
 import type {
@@ -23,16 +24,18 @@ import type {
 } from './task.ts';
 
 /** A store whose files can be listed: `list` gives those whose URIs start so. */
-export interface ListingStore extends FileStore {
+export interface ListingStore extends FileStore, RangedReader {
   list(prefix: string): AsyncIterable<{ readonly uri: string; readonly modifiedMs: number }>;
 }
 
 export class MaintenanceWorker implements MaintenanceTasks {
   readonly #store: ListingStore;
   readonly #rewrites = new Map<string, RewriteState>();
+  readonly #expired: ExpiredRows;
 
   constructor(store: ListingStore) {
     this.#store = store;
+    this.#expired = new ExpiredRows(store);
   }
 
   async plan({ metadata, policy, maxGroups, leftAlone }: PlanTask): Promise<PlanResult> {
@@ -94,6 +97,10 @@ export class MaintenanceWorker implements MaintenanceTasks {
 
   unreachable({ metadata, expiring }: UnreachableTask): Promise<readonly string[]> {
     return unreachableFiles(metadata, new Set(expiring), this.#store);
+  }
+
+  expired(task: ExpiredTask): Promise<Expired> {
+    return this.#expired.find(task);
   }
 
   async orphans(task: OrphansTask): Promise<readonly string[]> {

@@ -1,46 +1,20 @@
-// Which files and rows of a table came from given offsets, and what takes them out of it: whole files where all their
-// rows go, position deletes (v2) or deletion vectors (v3) in the others. Reads two columns of the files concerned.
+// Which files and rows of a table came from given offsets, and what takes them out of it. Reads two columns of the files
+// concerned.
 // Not for: committing it (rewind.ts).
 import { FloeError } from '../../base/error.ts';
 import type { Warehouse } from '../../catalog/index.ts';
 import type { Int32Column, Int64Column } from '../../formats/arrow/scalar-columns.ts';
 import { TableColumns } from '../../formats/arrow/table-columns.ts';
-import {
-  currentSchema,
-  dataFolder,
-  manifestSource,
-  planScan,
-} from '../../formats/iceberg/index.ts';
-import { partitionKey } from '../../formats/iceberg/partition.ts';
-import { type DeletedRows, writePositionDeletes } from '../../formats/iceberg/position-deletes.ts';
-import { type VectorInput, writeVectors } from '../../formats/iceberg/puffin.ts';
-import type { ScanFile } from '../../formats/iceberg/scan.ts';
+import { currentSchema, manifestSource, planScan } from '../../formats/iceberg/index.ts';
 import { findField } from '../../formats/iceberg/schema.ts';
 import type { DataFile, Schema, TableMetadata } from '../../formats/iceberg/types.ts';
 import { decodeSingleValue } from '../../formats/iceberg/value.ts';
 import { ParquetReader } from '../../formats/parquet/read/reader.ts';
 import { fieldMapOf } from '../field-map.ts';
+import { deleteRows, type RowDeletes, type RowHit } from '../maintenance/delete-rows.ts';
 import { DeleteFiles } from '../maintenance/deletes.ts';
 import { SYSTEM_PREFIX, systemPath } from '../system-columns.ts';
 import type { Offsets } from '../watermark.ts';
-
-export interface RowRemoval {
-  readonly added: readonly DataFile[];
-  readonly removed: readonly Pick<DataFile, 'filePath' | 'contentOffset'>[];
-  /** The delete files' bytes, to be written before the commit. */
-  readonly objects: readonly { readonly path: string; readonly parts: readonly Uint8Array[] }[];
-  /** Rows taken out. */
-  readonly rows: number;
-}
-
-/** Rows of one file that go. */
-interface Hit {
-  readonly scan: ScanFile;
-  /** Live ones that go, ascending. */
-  readonly positions: Float64Array;
-  /** Those that deletes had taken before. */
-  readonly gone: ReadonlySet<number>;
-}
 
 export interface RemovalRequest {
   readonly from: Offsets;
@@ -58,14 +32,14 @@ export async function removalOf(
   metadata: TableMetadata,
   io: Warehouse,
   { from, prefix, topicName }: RemovalRequest,
-): Promise<RowRemoval> {
+): Promise<RowDeletes> {
   const plan = await planScan({ metadata, source: manifestSource(io) });
   if (plan.files.length === 0 || from.size === 0) {
     return { added: [], removed: [], objects: [], rows: 0 };
   }
   const places = placeColumns(metadata);
   const lowest = Math.min(...from.values());
-  const hits: Hit[] = [];
+  const hits: RowHit[] = [];
   const known = new DeleteFiles(io);
   for (const scan of plan.files) {
     if (highestOffset(scan.file, places.offset) < lowest) continue;
@@ -76,25 +50,8 @@ export async function removalOf(
     const positions = all.filter((position) => !gone.has(position));
     if (positions.length > 0) hits.push({ scan, positions, gone });
   }
-  const isWhole = ({ scan, positions, gone }: Hit) =>
-    positions.length + gone.size === scan.file.recordCount;
-  const whole = hits.filter(isWhole);
-  const cut = hits.filter((hit) => !isWhole(hit));
-  const deletes = await deletesFor(metadata, cut, prefix);
-  return {
-    ...deletes,
-    removed: [...whole.flatMap(({ scan }) => withOwnDeletes(scan)), ...deletes.removed],
-    rows: hits.reduce((sum, { positions }) => sum + positions.length, 0),
-  };
+  return deleteRows(metadata, hits, prefix);
 }
-
-/** The file, and the deletion vector that is about it alone. */
-function withOwnDeletes({ file, positionDeletes }: ScanFile) {
-  const vectors = positionDeletes.map((one) => one.file).filter(isVector);
-  return [file, ...vectors];
-}
-
-const isVector = ({ fileFormat }: DataFile) => fileFormat === 'PUFFIN';
 
 interface PlaceColumns {
   readonly schema: Schema;
@@ -153,47 +110,4 @@ async function rowsFrom(
     firstRow += columns.rowCount;
   }
   return Float64Array.from(found);
-}
-
-/** K5: with the data file's own spec and partition; a vector is the union of all that was deleted of its file. */
-async function deletesFor(
-  metadata: TableMetadata,
-  cut: readonly Hit[],
-  prefix: string,
-): Promise<Omit<RowRemoval, 'rows'>> {
-  if (cut.length === 0) return { added: [], removed: [], objects: [] };
-  const folder = dataFolder(metadata);
-  if (metadata['format-version'] < 3) return positionDeletes(cut, `${folder}/${prefix}`);
-  const removed: DataFile[] = [];
-  const inputs: VectorInput[] = [];
-  for (const { scan, positions, gone } of cut) {
-    removed.push(...scan.positionDeletes.map((one) => one.file).filter(isVector));
-    const data = { specId: scan.file.specId, partition: scan.file.partition };
-    const sorted = Float64Array.from([...gone, ...positions]).sort();
-    inputs.push({ filePath: scan.file.filePath, positions: sorted, data });
-  }
-  const path = `${folder}/${prefix}-deletes.puffin`;
-  const { files, bytes } = await writeVectors(path, inputs);
-  return { added: files, removed, objects: [{ path, parts: [bytes] }] };
-}
-
-function positionDeletes(cut: readonly Hit[], prefix: string): Omit<RowRemoval, 'rows'> {
-  const groups = new Map<string, { readonly of: DataFile; readonly rows: DeletedRows[] }>();
-  for (const { scan, positions } of cut) {
-    const { file } = scan;
-    const key = partitionKey(file.specId, file.partition);
-    const group = groups.get(key) ?? { of: file, rows: [] };
-    group.rows.push({ filePath: file.filePath, positions });
-    groups.set(key, group);
-  }
-  const written = [...groups.values()].map(({ of, rows }, n) => {
-    const path = `${prefix}-deletes-${n}.parquet`;
-    const options = { path, specId: of.specId, partition: of.partition, rows };
-    return { path, ...writePositionDeletes(options) };
-  });
-  return {
-    added: written.map(({ file }) => file),
-    removed: [],
-    objects: written.map(({ path, parts }) => ({ path, parts })),
-  };
 }

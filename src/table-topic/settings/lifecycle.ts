@@ -92,7 +92,7 @@ export const configs = {
   'table.topic.row.ttl.ms': long({
     default: 0,
     min: 0,
-    doc: 'How long rows stay, by table.topic.row.ttl.column; 0: for ever. A data file leaves the table once all its rows are past it, so partition by the time column to make that prompt. Rows without a time stay.',
+    doc: 'How long rows stay, by table.topic.row.ttl.column; 0: for ever. Looked at a few times within that time, at least hourly: data files all of whose rows are past it leave, the rows of others are deleted in place. Partition or sort by the time column to keep that cheap. Rows without a time stay.',
   }),
   'table.topic.row.ttl.column': ttlColumn,
   'table.topic.backfill': backfill,

@@ -5,7 +5,8 @@
 import { isFloeError } from '../../base/error.ts';
 import type { Column } from '../../formats/arrow/column.ts';
 import { createColumn, TableColumns } from '../../formats/arrow/table-columns.ts';
-import type { NestedField, Schema, StructType } from '../../formats/iceberg/types.ts';
+import { onlyFields } from '../../formats/iceberg/schema.ts';
+import type { Schema } from '../../formats/iceberg/types.ts';
 import { ParquetReader } from '../../formats/parquet/read/reader.ts';
 import { readColumns, type WantedColumn } from '../../formats/parquet/read-columns.ts';
 
@@ -28,7 +29,7 @@ export async function* readKeyColumns(
   let firstRow = 0;
   try {
     const reader = new ParquetReader(bytes);
-    const part = partOf(schema, new Set(wanted.map(({ fieldId }) => fieldId)));
+    const part = onlyFields(schema, new Set(wanted.map(({ fieldId }) => fieldId)));
     const columns = new TableColumns(part);
     const found = wanted.map(({ fieldId }) => columns.byId(fieldId) ?? NOT_THERE);
     for (let n = 0; n < reader.rowGroups.length; n += 1) {
@@ -50,18 +51,4 @@ export async function* readKeyColumns(
     read: async (start: number, end: number) => bytes.subarray(start, end),
   };
   for await (const group of readColumns(file, wanted)) yield group;
-}
-
-/** The schema with nothing but the wanted leaves and the structs around them. */
-function partOf(schema: Schema, ids: ReadonlySet<number>): Schema {
-  return { ...schema, fields: fieldsOf(schema, ids) };
-}
-
-function fieldsOf({ fields }: StructType, ids: ReadonlySet<number>): NestedField[] {
-  return fields.flatMap((field): NestedField[] => {
-    if (ids.has(field.id)) return [field];
-    if (typeof field.type === 'string' || field.type.type !== 'struct') return [];
-    const inner = fieldsOf(field.type, ids);
-    return inner.length === 0 ? [] : [{ ...field, type: { type: 'struct', fields: inner } }];
-  });
 }
