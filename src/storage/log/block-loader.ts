@@ -33,7 +33,6 @@ export interface LoadRequest {
   readonly endOffset: number;
 }
 
-/** A read call brings at least this much where it lies together, however little was asked for. */
 const MIN_RANGE_BYTES = 256 * 1024;
 /** Entries this long are worth a read call of their own; stretches would be read again by partitions that lag. */
 const LONG_BYTES = 128 * 1024;
@@ -60,6 +59,7 @@ export class BlockLoader {
   readonly #cache: BlockCache;
   readonly #source: ByteSource;
   readonly #limits: PlanLimits;
+  readonly #minRange: number;
   readonly #readers = new Map<number, ObjectReaders>();
   /** Where a partition was last read: who reads there will come along to the next object. */
   readonly #lastObject = new Map<number, number>();
@@ -69,6 +69,7 @@ export class BlockLoader {
     this.#cache = cache;
     this.#source = source;
     this.#limits = limits;
+    this.#minRange = limits.minRange ?? MIN_RANGE_BYTES;
   }
 
   get cache(): BlockCache {
@@ -107,7 +108,7 @@ export class BlockLoader {
   }
 
   #range({ maxBytes }: Pick<LoadRequest, 'maxBytes'>, { columns, end }: Segment, n: number) {
-    const wanted = entriesFor(columns, [n, end], Math.max(maxBytes, MIN_RANGE_BYTES));
+    const wanted = entriesFor(columns, [n, end], Math.max(maxBytes, this.#minRange));
     return growRange(columns, [n, wanted.end], this.#limits);
   }
 
@@ -184,7 +185,7 @@ export class BlockLoader {
         entryEndByte(columns, n),
       );
       if (block === undefined) {
-        if (distance - ahead < MIN_RANGE_BYTES) return;
+        if (distance - ahead < this.#minRange) return;
         block = this.#load({ ...request, why: 'ahead', maxBytes: distance - ahead }, segment, n);
         if (block === undefined) return;
         this.#cache.unpin(block);

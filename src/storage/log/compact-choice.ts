@@ -12,6 +12,8 @@ export interface ChoiceLimits {
   readonly smallShareBytes: number;
   /** Objects merged at once; fewer wait. */
   readonly fanIn: number;
+  /** Where so many have no partitions in common, more are taken together, up to these. Default: none are. */
+  readonly maxFanIn?: number;
   /** Bytes of one new object. */
   readonly objectBytes: number;
   /** Objects younger than this are left alone. */
@@ -28,9 +30,14 @@ export interface CompactionJob {
 export function chooseJob(
   uses: readonly ObjectUse[],
   nowMs: number,
-  more: { readonly limits: ChoiceLimits; readonly settled: ReadonlySet<number> },
+  more: {
+    readonly limits: ChoiceLimits;
+    readonly settled: ReadonlySet<number>;
+    /** Objects that a merge takes now. Default: `limits.fanIn`. */
+    readonly fanIn?: number;
+  },
 ): CompactionJob | undefined {
-  const { limits, settled } = more;
+  const { limits, settled, fanIn = limits.fanIn } = more;
   const old = uses.filter(
     ({ object, entries }) => entries > 0 && nowMs - object.createdMs >= limits.minAgeMs,
   );
@@ -42,9 +49,18 @@ export function chooseJob(
   const dead = upTo(old.filter(isMostlyDead), limits.objectBytes);
   if (dead.length > 0) return { reason: 'dead', objectIds: dead };
   const small = old.filter((use) => isSmall(use, limits) && !settled.has(use.object.objectId));
-  if (small.length < limits.fanIn) return undefined;
-  const objectIds = small.slice(0, limits.fanIn).map(({ object }) => object.objectId);
-  return { reason: 'merge', objectIds };
+  const merged = upToEntries(small, fanIn);
+  if (merged.length < fanIn && merged.length === small.length) return undefined;
+  return merged.length < 2 ? undefined : { reason: 'merge', objectIds: merged };
+}
+
+/** Rows of a job are held in memory together. */
+const MAX_ENTRIES = 250_000;
+
+function upToEntries(uses: readonly ObjectUse[], count: number): number[] {
+  let entries = 0;
+  const taken = uses.slice(0, count).filter((use) => (entries += use.entries) <= MAX_ENTRIES);
+  return taken.map(({ object }) => object.objectId);
 }
 
 function isScattered(

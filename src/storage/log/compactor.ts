@@ -25,7 +25,7 @@ import { type ChoiceLimits, type CompactionJob, chooseJob } from './compact-choi
 import { loadIndex, objectOf } from './object-entries.ts';
 import { layoutStream, type SourceShare, shareOf } from './stream-layout.ts';
 import { fillStream } from './stream-writer.ts';
-import { clusterTag } from './wal-format.ts';
+import { BLOCK_HEADER_BYTES, clusterTag } from './wal-format.ts';
 
 export interface CompactorOptions {
   readonly clusterId: string;
@@ -36,8 +36,14 @@ export interface CompactorOptions {
     readonly objects: ObjectsMetadata;
   };
   readonly limits: ChoiceLimits;
-  /** Target size of a block, which is one read call. */
+  /** Target size of a block with its header; several, or one, are a read call. */
   readonly blockBytes: number;
+  /** Size of reads from the source. Default: 1 MiB. */
+  readonly rangeBytes?: number;
+  /** How many are under way at once: a store takes its time, however small they are. Default: 1. */
+  readonly parallelReads?: number;
+  /** Objects of single flushes wait for one another this long, unless they fill an object. Default: their least age. */
+  readonly gatherMs?: number;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly logger: Logger;
@@ -48,10 +54,12 @@ export interface CompactorOptions {
   readonly onReplaced: (objectIds: readonly number[]) => void;
 }
 
+/** As much as two read calls of a spinning disk cost. */
+const RANGE_BYTES = 1024 * 1024;
 /** Objects looked at per step. */
 const LOOK_AT_ONCE = 16;
-/** Unsealed objects taken together at most. */
-const MAX_OPEN_SOURCES = 64;
+/** Unsealed objects taken together at most: what a broker at rest writes in two minutes. */
+const MAX_OPEN_SOURCES = 512;
 
 /** Rows or flushes that give way, and what of them is kept. */
 interface Work {
@@ -72,6 +80,8 @@ export class Compactor {
   readonly #damaged = new Set<number>();
   /** The same of unsealed objects, which are taken in order only: every other step leaves them out. */
   #openDamaged = false;
+  /** Objects of a merge; more while those that were looked at had no partitions in common. */
+  #fanIn: number;
   #seen = new Set<number>();
   #after = 0;
   #job: CompactionJob | undefined;
@@ -80,6 +90,7 @@ export class Compactor {
   constructor(options: CompactorOptions) {
     this.#options = { ...options, store: storeFor(options.store, 'compaction') };
     this.#tag = clusterTag(options.clusterId);
+    this.#fanIn = options.limits.fanIn;
   }
 
   /**
@@ -89,9 +100,10 @@ export class Compactor {
    */
   async step(): Promise<number> {
     await this.#look();
+    const { limits, gatherMs = limits.minAgeMs } = this.#options;
     const skipOpen = this.#openDamaged;
     this.#openDamaged = false;
-    const open = skipOpen ? undefined : await this.#openWork(this.#options.limits.minAgeMs);
+    const open = skipOpen ? undefined : await this.#openWork(gatherMs);
     if (open !== undefined) {
       return this.#orLeave(this.#rewrite(open), () => {
         this.#openDamaged = true;
@@ -141,7 +153,7 @@ export class Compactor {
       .filter(({ object }) => !this.#damaged.has(object.objectId))
       .sort((a, b) => a.object.objectId - b.object.objectId);
     const { clock, limits } = this.#options;
-    return chooseJob(uses, clock.now(), { limits, settled: this.#settled });
+    return chooseJob(uses, clock.now(), { limits, settled: this.#settled, fanIn: this.#fanIn });
   }
 
   #forgetJob({ objectIds }: CompactionJob): void {
@@ -184,8 +196,18 @@ export class Compactor {
   /** A merge of objects that share few partitions would only move bytes. */
   #pays({ reason, objectIds }: CompactionJob, rows: readonly ObjectEntry[]): boolean {
     if (reason !== 'merge') return true;
+    const { fanIn, maxFanIn = fanIn } = this.#options.limits;
     const partitions = new Set(rows.map((row) => row.partitionId)).size;
-    if (rows.length >= partitions * 2) return true;
+    if (rows.length >= partitions * 2) {
+      this.#fanIn = fanIn;
+      return true;
+    }
+    // With those that came later they may have partitions in common.
+    if (this.#fanIn * 2 <= maxFanIn && objectIds.length === this.#fanIn) {
+      this.#fanIn *= 2;
+      return false;
+    }
+    this.#fanIn = fanIn;
     for (const objectId of objectIds) this.#settled.add(objectId);
     return false;
   }
@@ -212,20 +234,25 @@ export class Compactor {
     return new Map(logs.map((log) => [log.partitionId, log.logStartOffset]));
   }
 
-  /** Objects of single flushes that are old enough, oldest first, up to one object. */
-  async #openWork(minAgeMs: number): Promise<Work | undefined> {
+  /** Objects of single flushes, oldest first, up to one object: when they fill it or the oldest has waited long enough. */
+  async #openWork(gatherMs: number): Promise<Work | undefined> {
     const { metadata, limits, clock } = this.#options;
     const open = await metadata.objects.list('open', 0, MAX_OPEN_SOURCES);
+    const minAgeMs = Math.min(limits.minAgeMs, gatherMs);
     const chosen: number[] = [];
     let bytes = 0;
+    let full = open.length === MAX_OPEN_SOURCES;
     for (const object of open) {
       if (object.kind !== 'object') continue;
       if (clock.now() - object.createdMs < minAgeMs) break;
+      full ||= bytes + object.bytes > limits.objectBytes;
       if (chosen.length > 0 && bytes + object.bytes > limits.objectBytes) break;
       chosen.push(object.objectId);
       bytes += object.bytes;
     }
-    if (chosen.length === 0) return undefined;
+    const oldest = open.find(({ objectId }) => objectId === chosen[0]);
+    if (oldest === undefined) return undefined;
+    if (!full && clock.now() - oldest.createdMs < gatherMs) return undefined;
     const flushes = await metadata.objects.flushesOf(chosen);
     const openCommit = flushes.at(-1)?.commitNumber ?? 0;
     const shares = await this.#sharesOfFlushes(flushes);
@@ -258,10 +285,17 @@ export class Compactor {
 
   async #rewrite(work: Work): Promise<number> {
     const { clusterId, store, source, clock, ids, metadata, blockBytes } = this.#options;
-    const layout = layoutStream(work.shares, blockBytes);
+    const { rangeBytes = RANGE_BYTES, parallelReads: parallel = 1 } = this.#options;
+    const layout = layoutStream(work.shares, blockBytes - BLOCK_HEADER_BYTES);
     if (this.#buffer.length < layout.footerPosition)
       this.#buffer = new Uint8Array(layout.footerPosition);
-    const body = await fillStream(layout, { source, clusterTag: this.#tag, buffer: this.#buffer });
+    const body = await fillStream(layout, {
+      source,
+      clusterTag: this.#tag,
+      buffer: this.#buffer,
+      rangeBytes,
+      parallel,
+    });
     const bytes = body.reduce((sum, part) => sum + part.length, 0);
     const key = streamKey(clusterId, { timeMs: clock.now(), id: ids.uuid() });
     await store.put(key, body, { ifNoneMatch: true });

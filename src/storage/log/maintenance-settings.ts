@@ -63,6 +63,16 @@ export const maintenanceSettings = {
     min: 0,
     doc: 'Objects with less than this of each partition on average are merged, so that a partition reads back in large calls.',
   }),
+  'log.compact.store.share.bytes': long({
+    default: 4 * MIB,
+    min: 0,
+    doc: 'S3: the same; a read of a store costs as much money and time as 4 MiB do.',
+  }),
+  'log.compact.gather.ms': long({
+    default: 60_000,
+    min: 0,
+    doc: 'S3: objects of single flushes become a stream object when they fill one, or at this age. Sooner: more requests. Later: more of them to read one by one, for those who come late.',
+  }),
   'log.compact.fan.in': int({
     default: 8,
     min: 2,
@@ -72,7 +82,7 @@ export const maintenanceSettings = {
   'log.compact.busy.bytes': long({
     default: 32 * MIB,
     min: 1,
-    doc: 'While more bytes per second than this are produced, compaction waits: the disk and the cores are theirs.',
+    doc: 'While more bytes per second than this are produced, compaction of local files waits: the disk and the cores are theirs. On S3 it goes on, or reads would cost ever more.',
   }),
   'log.compact.rate.bytes': long({
     default: 48 * MIB,

@@ -15,9 +15,10 @@ import type { ObjectStore } from '../objects/object-store.ts';
 import type { ByteSource } from './byte-source.ts';
 import type { CompactedPartition } from './clean-choice.ts';
 import { Collector } from './collector.ts';
-import { Compactor } from './compactor.ts';
+import { Compactor, type CompactorOptions } from './compactor.ts';
 import { KeyCompactor } from './key-compactor.ts';
 import type { maintenanceSettings } from './maintenance-settings.ts';
+import { localRoot } from './open-front.ts';
 import type { OpenedLog } from './open-log.ts';
 import type { RangeCleaner } from './range-cleaner.ts';
 import { startRangeCleaner } from './range-cleaner-client.ts';
@@ -31,7 +32,10 @@ export interface MaintenanceOptions {
   readonly source: ByteSource;
   readonly metadata: Pick<Metadata, 'log' | 'objects'>;
   readonly reader: Pick<LogReader, 'read' | 'replaced' | 'offsetReaching' | 'followedBytes'>;
-  readonly settings: Values<typeof maintenanceSettings> & { readonly 'log.read.gap.bytes': number };
+  readonly settings: Values<typeof maintenanceSettings> & {
+    readonly 'log.read.gap.bytes': number;
+    readonly 'log.read.store.range.bytes': number;
+  };
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly prng: Prng;
@@ -88,9 +92,12 @@ export class Maintenance implements Component {
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
   readonly #paces = new Map<string, Pace>();
+  /** The log lies in a local folder. */
+  readonly #local: boolean;
 
   constructor(options: MaintenanceOptions) {
     this.#options = options;
+    this.#local = localRoot(options.store) !== undefined;
     const { settings, metadata, reader } = options;
     const onReplaced = (objectIds: readonly number[]) => reader.replaced(objectIds);
     this.#collector = new Collector({
@@ -104,7 +111,7 @@ export class Maintenance implements Component {
     });
     this.#compactor = new Compactor({
       ...options,
-      limits: choiceLimits(settings),
+      ...compactionOf(settings, !this.#local),
       blockBytes: settings['log.compact.block.bytes'],
       onReplaced,
     });
@@ -156,7 +163,7 @@ export class Maintenance implements Component {
   /** Compacts one object's worth; at once again if the rate allows. */
   async #compact(): Promise<number | undefined> {
     // A rewrite frees space only after its sources' grace: until then it takes as much again.
-    if (this.#isBusy('compaction') || !this.#options.hasRoom()) return undefined;
+    if ((this.#local && this.#isBusy('compaction')) || !this.#options.hasRoom()) return undefined;
     const bytes = await this.#compactor.step();
     if (bytes === 0) return undefined;
     return (bytes / this.#options.settings['log.compact.rate.bytes']) * 1_000;
@@ -228,14 +235,33 @@ export class Maintenance implements Component {
   }
 }
 
-function choiceLimits(settings: MaintenanceOptions['settings']) {
+/** Reads of a store that it has under way at once. */
+const PARALLEL_READS = 4;
+/** On a store so many times as many objects as usual may go into a merge. */
+const STORE_FAN_IN = 8;
+
+/** What compaction finds worth doing, and how it reads: of local files, or of a store over the network (`stored`). */
+export function compactionOf(
+  settings: MaintenanceOptions['settings'],
+  stored: boolean,
+): Pick<CompactorOptions, 'limits' | 'rangeBytes' | 'parallelReads' | 'gatherMs'> {
+  const fanIn = settings['log.compact.fan.in'];
+  const share = stored ? 'log.compact.store.share.bytes' : 'log.compact.small.share.bytes';
   return {
-    smallRunBytes: settings['log.compact.small.run.bytes'],
-    gapBytes: settings['log.read.gap.bytes'],
-    smallShareBytes: settings['log.compact.small.share.bytes'],
-    fanIn: settings['log.compact.fan.in'],
-    objectBytes: settings['log.compact.object.bytes'],
-    minAgeMs: settings['log.compact.age.ms'],
+    limits: {
+      smallRunBytes: settings['log.compact.small.run.bytes'],
+      gapBytes: settings['log.read.gap.bytes'],
+      smallShareBytes: settings[share],
+      fanIn,
+      maxFanIn: stored ? fanIn * STORE_FAN_IN : fanIn,
+      objectBytes: settings['log.compact.object.bytes'],
+      minAgeMs: settings['log.compact.age.ms'],
+    },
+    ...(stored && {
+      rangeBytes: settings['log.read.store.range.bytes'],
+      parallelReads: PARALLEL_READS,
+      gatherMs: settings['log.compact.gather.ms'],
+    }),
   };
 }
 

@@ -20,7 +20,7 @@ import { FrontLog } from './front-log.ts';
 import { LogStarts } from './log-starts.ts';
 import { objectTarget } from './object-target.ts';
 import { ObjectsWatch } from './objects-watch.ts';
-import type { readSettings } from './read-settings.ts';
+import { type readSettings, readsOf } from './read-settings.ts';
 import { LogReader } from './reader.ts';
 import type { SequencerSettings } from './sequencer-host.ts';
 import type { SequencerPort } from './sequencer-port.ts';
@@ -71,7 +71,7 @@ export async function openFront(options: FrontOptions): Promise<OpenedFront> {
     clusterTag: clusterTag(clusterId),
     source,
     metadata,
-    settings,
+    settings: readsOf(settings, !local),
     logger,
     metrics,
     ...(options.following === undefined ? {} : { shared }),

@@ -11,7 +11,7 @@ import { connectMetadata } from '../../metadata/remote.ts';
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { claimCluster, newClusterId } from '../cluster.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
-import { type ByteSource, objectSource } from './byte-source.ts';
+import type { ByteSource } from './byte-source.ts';
 import { nodeDisk } from './disk.ts';
 import { roomyBytes } from './disk-space.ts';
 import type { FrontLog } from './front-log.ts';
@@ -26,6 +26,7 @@ import type { LogReader } from './reader.ts';
 import { startReaderThread } from './reader-thread.ts';
 import { SequencerClient } from './sequencer-client.ts';
 import { SlabPool } from './slab.ts';
+import { type ZoneSource, zoneSource } from './zone-source.ts';
 
 export { type LogSettings, loadRecent } from './open-front.ts';
 
@@ -52,6 +53,8 @@ export interface OpenedLog extends Component {
   readonly reader: LogReader;
   /** Where stored bytes are read from: background work reads there, too. */
   readonly source: ByteSource;
+  /** Where the store isn't a local folder: who of the zone reads what, to be set by whoever knows the cluster. */
+  readonly zone?: ZoneSource;
   /** Metadata for one more thread: hand the port over, there `connectMetadata(port)`. */
   connectMetadata(): MessagePort;
   /** The collector's last step for local files. */
@@ -123,7 +126,8 @@ async function assemble(options: OpenLogOptions, parts: Parts): Promise<OpenedLo
           objects: root,
           direct: settings['log.direct.io'],
         });
-  const source = thread?.source ?? objectSource(store);
+  const zone = thread === undefined ? zoneSource(options) : undefined;
+  const source = thread?.source ?? zone!;
   const local = root !== undefined;
   const front = await openFront({ ...options, ...parts, sequencer: client, slabs, source, local });
   client.onSealed = (objectId) => front.reader.sealed(objectId);
@@ -133,6 +137,7 @@ async function assemble(options: OpenLogOptions, parts: Parts): Promise<OpenedLo
     metadata: withVisibleEnds(metadata, front.log),
     clusterId,
     source,
+    ...(zone === undefined ? {} : { zone }),
     connectMetadata: () => client.connect(),
     retireFiles: (keys) => client.retireFiles(keys),
     roll: () => client.roll(),

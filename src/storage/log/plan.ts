@@ -9,6 +9,8 @@ export interface PlanLimits {
   readonly maxGap: number;
   /** A range ends before it grows past this, unless a single entry is larger. */
   readonly maxRange: number;
+  /** A read call brings at least this much where it lies together, however little was asked for. Default: 256 KiB. */
+  readonly minRange?: number;
 }
 
 /** Bytes `[position, position + length)` of an object, which hold entries `[start, end)` whole; markers have no bytes. */

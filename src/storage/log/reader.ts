@@ -7,7 +7,6 @@ import type { Clock } from '../../base/clock.ts';
 import { FloeError, isFloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
-import type { Values } from '../../base/settings.ts';
 import type { LogMetadata } from '../../metadata/log.ts';
 import type { ObjectsMetadata } from '../../metadata/objects.ts';
 import { EntryKind, isMarker, openIndex } from '../../metadata/packed-index.ts';
@@ -23,7 +22,7 @@ import { type EntryColumns, entryAt, entryEnd, type Segment } from './entries.ts
 import { IndexCache } from './index-cache.ts';
 import type { CommitSteps, OffsetAtTime } from './log.ts';
 import { ObjectEntries } from './object-entries.ts';
-import type { readSettings } from './read-settings.ts';
+import type { ReadLimits } from './read-settings.ts';
 import type { FlushReply } from './sequencer-port.ts';
 import {
   findMaxTimestamp,
@@ -39,7 +38,8 @@ export interface LogReaderOptions {
     readonly log: Pick<LogMetadata, 'entriesFrom' | 'flushesAfter'>;
     readonly objects: Pick<ObjectsMetadata, 'entryAtTime'>;
   };
-  readonly settings: Values<typeof readSettings>;
+  /** Of `readsOf`: for local files or for a store. */
+  readonly settings: ReadLimits;
   readonly logger: Logger;
   readonly metrics: Metrics;
   /** Given: others compact and delete, too, so rows of stored objects are believed for a while only. */
@@ -74,6 +74,7 @@ export class LogReader implements ColdReader {
     const limits = {
       maxGap: settings['log.read.gap.bytes'],
       maxRange: settings['log.read.range.bytes'],
+      ...(settings.minRange === undefined ? {} : { minRange: settings.minRange }),
     };
     const loader = (bytes: number) => new BlockLoader(new BlockCache(bytes), source, limits);
     this.#hot = loader(settings['log.read.cache.bytes']);

@@ -10,8 +10,7 @@ import { planRanges, type Range } from './plan.ts';
 import type { RunMove, StreamLayout } from './stream-layout.ts';
 import { BLOCK_HEADER_BYTES, buildFooter, writeBlockHeader } from './wal-format.ts';
 
-/** Sources are read in ranges this large; gaps this small are read along. */
-const RANGE_BYTES = 1024 * 1024;
+/** Gaps this small are read along. */
 const GAP_BYTES = 64 * 1024;
 /** Headers written before the event loop gets its turn. */
 const BLOCKS_AT_ONCE = 256;
@@ -21,6 +20,10 @@ export interface FillOptions {
   readonly clusterTag: Uint8Array;
   /** At least as long as the layout's data; reused from object to object. */
   readonly buffer: Uint8Array;
+  /** Sources are read in ranges this large. */
+  readonly rangeBytes: number;
+  /** Sources read at once. */
+  readonly parallel: number;
 }
 
 /** The runs of one source by ascending position. */
@@ -35,8 +38,7 @@ export async function fillStream(
   layout: StreamLayout,
   options: FillOptions,
 ): Promise<readonly Uint8Array[]> {
-  const scratch = new Uint8Array(new SharedArrayBuffer(RANGE_BYTES));
-  for (const runs of bySource(layout.moves)) await copyRuns(runs, options, scratch);
+  await copySources(bySource(layout.moves), options);
   await writeHeaders(layout, options);
   const identity = { clusterId: options.clusterTag, generation: 0 };
   const footer = buildFooter(layout.footerPosition, layout.index.bytes, identity);
@@ -73,12 +75,25 @@ function toRuns(moves: RunMove[]): SourceRuns {
   };
 }
 
+async function copySources(sources: readonly SourceRuns[], options: FillOptions): Promise<void> {
+  const waiting = [...sources];
+  const copy = async () => {
+    const scratch = new Uint8Array(new SharedArrayBuffer(options.rangeBytes));
+    for (let runs = waiting.shift(); runs !== undefined; runs = waiting.shift())
+      await copyRuns(runs, options, scratch);
+  };
+  const copies = Array.from({ length: Math.min(options.parallel, sources.length) }, copy);
+  // All have ended before the first error goes on: they write into memory that is used again.
+  const ended = await Promise.allSettled(copies);
+  for (const result of ended) if (result.status === 'rejected') throw result.reason;
+}
+
 async function copyRuns(
   runs: SourceRuns,
   options: FillOptions,
   scratch: Uint8Array,
 ): Promise<void> {
-  const limits = { maxGap: GAP_BYTES, maxRange: RANGE_BYTES };
+  const limits = { maxGap: GAP_BYTES, maxRange: options.rangeBytes };
   for (const range of planRanges(runs, [0, runs.positions.length], limits)) {
     const bytes =
       range.length <= scratch.length
