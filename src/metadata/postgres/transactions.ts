@@ -267,7 +267,7 @@ export class PostgresTransactions implements TransactionsMetadata, StagedOffsets
   }
 
   /** As Kafka does with what is pending for a deleted group. First of the transaction's locks but leases. */
-  async dropStagedIn(tx: Transaction, groupId: string): Promise<void> {
+  async dropStaged(tx: Transaction, groupId: string): Promise<void> {
     const staging = await readStates(tx, STAGING, []);
     const ids = staging.filter(({ offsets }) => offsets.has(groupId));
     if (ids.length === 0) return;
