@@ -77,6 +77,7 @@ export class Connection implements ClientConnection {
   readonly remoteAddress: string;
   readonly remotePort: number;
   client = { name: '', version: '' };
+  rack?: string;
   readonly session: Session;
   readonly #options: ConnectionOptions;
   readonly #shared: ConnectionShared;
@@ -101,6 +102,8 @@ export class Connection implements ClientConnection {
   #ended = false;
   #closed = false;
   #starting = false;
+  /** A request waits for what has to be learnt before it may start. */
+  #preparing = false;
   #lastProgressMs: number;
   readonly #drained: (() => void)[] = [];
   /** One function for the connection's life: the gate tells waiters apart by it. */
@@ -233,7 +236,7 @@ export class Connection implements ClientConnection {
 
   #mayStart(apiKey: number): boolean {
     const { services, gate } = this.#shared;
-    if (this.#mute.on || this.session.busy) return false;
+    if (this.#mute.on || this.session.busy || this.#preparing) return false;
     const values = services.config.values;
     if (this.#slots.length >= values['connection.max.requests']) return false;
     if (this.#unsentBytes >= values['connection.max.unsent.bytes']) return false;
@@ -300,7 +303,9 @@ export class Connection implements ClientConnection {
       const body = decodeBody(request);
       this.#slots.push(slot);
       if (slot.handler.bulky) this.#bulky += 1;
-      this.#handle(slot, body);
+      const learnt = slot.handler.prepare?.(body, slot);
+      if (learnt === undefined) this.#handle(slot, body);
+      else this.#prepare(slot, owned ? body : this.#keptBody(frame), learnt);
       if (slot.begunMs >= 0) slot.busyMs = this.#now() - slot.begunMs;
     } catch (caught) {
       this.#refuse(caught);
@@ -321,7 +326,29 @@ export class Connection implements ClientConnection {
     return openFrame(frame, router, owned);
   }
 
-  #handle(slot: Slot, body: never): void {
+  /** As decoded from bytes of its own: the frame's are the receiver's again when the request waits. */
+  #keptBody(frame: Buffer): never {
+    return decodeBody(this.#open(Buffer.from(frame), true));
+  }
+
+  /** Starts the request once what it needs is there; until then nothing behind it starts. */
+  #prepare(slot: Slot, body: never, learnt: Promise<unknown>): void {
+    const { gate } = this.#shared;
+    this.#preparing = true;
+    gate.take(slot.requestBytes);
+    const go = (start: () => void) => {
+      gate.release(slot.requestBytes);
+      this.#preparing = false;
+      start();
+      this.#startWaiting();
+    };
+    learnt.then(
+      (prepared) => go(() => this.#handle(slot, body, prepared)),
+      (caught) => go(() => this.#settle(slot, this.#failure(slot, body, caught))),
+    );
+  }
+
+  #handle(slot: Slot, body: never, prepared?: unknown): void {
     const { handler } = slot;
     const { gate } = this.#shared;
     slot.startedMs = this.#now();
@@ -340,7 +367,7 @@ export class Connection implements ClientConnection {
     const fail = (caught: unknown) => settle(this.#failure(slot, body, caught));
     let outcome: unknown;
     try {
-      outcome = handler.handle(body, slot);
+      outcome = handler.handle(body, slot, prepared);
     } catch (caught) {
       fail(caught);
       return;

@@ -32,6 +32,8 @@ export interface ClientConnection {
   readonly signal: AbortSignal;
   /** Told by ApiVersions v3+ (KIP-511); empty before. */
   client: { readonly name: string; readonly version: string };
+  /** Told by a Fetch (v11+, `client.rack`); undefined before. */
+  rack?: string;
   /** How far the client has authenticated. */
   readonly session: Session;
   /** Who the client is (`access.who`) and what it may do; another one after it authenticated. */
@@ -68,7 +70,7 @@ export interface RequestContext {
  * A client's mistake is an error code in the response. A FloeError that escapes `handle` is answered by
  * `failed`, or closes the connection where there is none; an AssertionError ends the process.
  */
-export interface Handler<A extends AnyApi> {
+export interface Handler<A extends AnyApi, Prepared = never> {
   /** Key, name and codecs, from protocol/. */
   readonly api: A;
   /** Served, hence advertised; within what protocol/ can decode. */
@@ -84,9 +86,16 @@ export interface Handler<A extends AnyApi> {
   readonly bulky?: true;
   /** True where a request may wait by design (long poll, join): it is no slow request then. */
   readonly waits?: true;
+  /**
+   * What has to be learnt elsewhere before the request may start; undefined where nothing has, or it can't be. Meanwhile
+   * the request and all that came after it by the connection wait, so that the order stays.
+   */
+  prepare?(request: RequestOf<A>, context: RequestContext): Promise<Prepared> | undefined;
+  /** `prepared` is what {@link prepare} has learnt. */
   handle(
     request: RequestOf<A>,
     context: RequestContext,
+    prepared?: Prepared,
   ): Outcome<ReplyOf<A>> | Promise<Outcome<ReplyOf<A>>>;
   /** The response that says that the whole request failed. */
   failed?(request: RequestOf<A>, error: RequestFailure, context: RequestContext): ReplyOf<A>;
@@ -101,4 +110,4 @@ export interface RequestFailure {
 
 /** Any handler, as kept in the router's table. */
 // biome-ignore lint/suspicious/noExplicitAny: handlers are invariant in their API.
-export type AnyHandler = Handler<any>;
+export type AnyHandler = Handler<any, any>;

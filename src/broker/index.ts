@@ -6,12 +6,16 @@ import type { LevelControl, Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { IdSource, Prng } from '../base/prng.ts';
 import { resolveSettings } from '../base/settings.ts';
+import type { Cluster, ClusterNode, Leases } from '../cluster/cluster.ts';
+import { LEVELS, soloCluster } from '../cluster/index.ts';
 import type { Metadata } from '../metadata/metadata.ts';
+import { nodeRoles } from '../metadata/nodes.ts';
 import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { Log } from '../storage/log/log.ts';
 import { openSecurity, type Security, securitySettings } from './auth/index.ts';
 import { BrokerConfig, type ShownSetting } from './broker-config.ts';
 import { BufferPool } from './buffer-pool.ts';
+import { clusterView, type Endpoint } from './cluster-view.ts';
 import { CopyBudget } from './copy-budget.ts';
 import { FetchSessions } from './fetch-sessions.ts';
 import type { WaitCount } from './fetch-wait.ts';
@@ -26,7 +30,7 @@ import { RequestStats } from './request-stats.ts';
 import { ResourceConfigs } from './resource-configs.ts';
 import { Router } from './router.ts';
 import { type BoundListener, KafkaServer, type ListenerOptions } from './server.ts';
-import type { BrokerServices, Endpoint } from './services.ts';
+import type { BrokerServices } from './services.ts';
 import type { BrokerSettings } from './settings.ts';
 import { ClientTelemetry } from './telemetry/client-telemetry.ts';
 import { type TopicConfigExtension, TopicConfigs } from './topic-configs.ts';
@@ -48,6 +52,8 @@ export interface BrokerOptions {
   readonly metadata: Metadata;
   readonly clusterId: string;
   readonly nodeId: number;
+  /** The other brokers and who coordinates what; unless given, this broker is alone and does everything. */
+  readonly cluster?: { readonly cluster: Cluster; readonly leases: Leases };
   /** Where the log lies, as DescribeLogDirs shows it. */
   readonly logDirectory: string;
   /** Limits of single listeners, from splitListenerLimits. */
@@ -167,13 +173,12 @@ async function buildServices(
     metadata,
     config,
     topicConfigs: new TopicConfigs(config, options.topicConfigExtensions ?? []),
-    cluster: {
+    cluster: clusterView({
       clusterId,
-      nodeId,
-      rack: settings['broker.rack'] || null,
       logDirectory,
+      ...(options.cluster ?? aloneAs(options)),
       endpoint: (listener) => endpoints.get(listener)!,
-    },
+    }),
     resourceConfigs,
     telemetry: new ClientTelemetry({
       ...options,
@@ -203,6 +208,24 @@ async function buildServices(
   const complete = services as BrokerServices & { router: Router };
   complete.router = new Router([...HANDLERS, ...(options.handlers?.(complete) ?? [])]);
   return complete;
+}
+
+/** One broker that is the whole cluster. */
+function aloneAs({ nodeId, settings }: BrokerOptions): NonNullable<BrokerOptions['cluster']> {
+  const self: ClusterNode = {
+    nodeId,
+    session: '',
+    rack: settings['broker.rack'] || null,
+    roles: nodeRoles,
+    listeners: {},
+    hints: null,
+    http: null,
+    version: '',
+    levels: LEVELS,
+    draining: false,
+  };
+  const everything = { held: () => undefined, want: () => async () => {}, holder: () => nodeId };
+  return { cluster: soloCluster(self), leases: everything };
 }
 
 /** Listeners that ask nobody for a name, on which everybody may do everything. */

@@ -9,6 +9,7 @@ import type { Log } from '../storage/log/log.ts';
 import type { Authorizer } from './auth/authorizer.ts';
 import type { Security } from './auth/security.ts';
 import type { BrokerConfig } from './broker-config.ts';
+import type { ClusterView } from './cluster-view.ts';
 import type { FetchSessions } from './fetch-sessions.ts';
 import type { WaitCount } from './fetch-wait.ts';
 import type { LoggerLevels } from './logger-levels.ts';
@@ -18,22 +19,6 @@ import type { Router } from './router.ts';
 import type { ClientTelemetry } from './telemetry/client-telemetry.ts';
 import type { TopicConfigs } from './topic-configs.ts';
 import type { TransactionCoordinator } from './transactions/coordinator.ts';
-
-export interface Endpoint {
-  readonly host: string;
-  readonly port: number;
-}
-
-/** The cluster as clients see it: one node that leads every partition. */
-export interface ClusterView {
-  readonly clusterId: string;
-  readonly nodeId: number;
-  readonly rack: string | null;
-  /** Where the log lies, as DescribeLogDirs shows it: a path or a URI. */
-  readonly logDirectory: string;
-  /** The advertised address of the listener a client came by. */
-  endpoint(listener: string): Endpoint;
-}
 
 export interface BrokerServices {
   readonly log: Log;

@@ -35,6 +35,8 @@ export async function planTopic(
   const { name } = wish;
   const nameFault = topicNameFault(name);
   if (nameFault !== undefined) return fault(ErrorCode.INVALID_TOPIC_EXCEPTION, nameFault);
+  // Another node may have deleted it a moment ago.
+  if (services.directory.byName(name) !== undefined) await services.directory.catchUp();
   if (services.directory.byName(name) !== undefined) {
     return fault(ErrorCode.TOPIC_ALREADY_EXISTS, `topic "${name}" already exists`);
   }

@@ -47,6 +47,40 @@ export function topicFor(
   return access.allows(operation, 'topic', found.topic.name) ? found : DENIED;
 }
 
+/** A topic as a request names it, with the highest partition index that it asks for. */
+export interface NamedTopic {
+  readonly name: string | null;
+  readonly topicId?: string;
+  readonly lastIndex?: number;
+}
+
+/**
+ * Topics or partitions that this node doesn't know may have been made by another one a moment ago: looks once, before
+ * they count as unknown. Undefined where nothing has to be looked at, as always on one node alone.
+ */
+export function learnTopics(
+  { access, services }: TopicAsker,
+  named: () => Iterable<NamedTopic>,
+): Promise<void> | undefined {
+  const { directory } = services;
+  if (!directory.isShared) return undefined;
+  for (const { name, topicId = ZERO_UUID, lastIndex = -1 } of named()) {
+    // What a client may not know of, nobody is asked about for it.
+    const byName = topicId === ZERO_UUID;
+    if (byName && (name === null || !access.allows('describe', 'topic', name))) continue;
+    const { topic } = topicOf(directory, name, topicId);
+    if (topic === undefined || lastIndex >= topic.partitions.length) return directory.catchUp();
+  }
+  return undefined;
+}
+
+/** The highest of partition indexes, −1 of none. */
+export function highest(indexes: Iterable<number>): number {
+  let max = -1;
+  for (const index of indexes) if (index > max) max = index;
+  return max;
+}
+
 const DENIED: TopicLookup = {
   topic: undefined,
   errorCode: ErrorCode.TOPIC_AUTHORIZATION_FAILED,

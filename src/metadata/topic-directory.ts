@@ -65,6 +65,16 @@ export class TopicDirectory {
     return this.byId(topicId) ?? (await this.#lookElsewhere(() => this.byId(topicId)));
   }
 
+  /** Makes sure, where other nodes change topics too, that what they did before is here; undefined where none does. */
+  catchUp(): Promise<void> | undefined {
+    return this.#elsewhere?.();
+  }
+
+  /** True where other nodes change topics too. */
+  get isShared(): boolean {
+    return this.#elsewhere !== undefined;
+  }
+
   async #lookElsewhere(find: () => Topic | undefined): Promise<Topic | undefined> {
     if (this.#elsewhere === undefined) return undefined;
     await this.#elsewhere();

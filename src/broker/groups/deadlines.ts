@@ -55,7 +55,7 @@ export class Deadlines {
     if (next === Infinity || (this.#timer !== undefined && this.#timerMs <= next)) return;
     this.#timer?.cancel();
     this.#timerMs = next;
-    this.#timer = this.#clock.setTimer(next - this.#now(), () => this.#due());
+    this.#timer = this.#clock.setTimer(Math.max(0, next - this.#now()), () => this.#due());
   }
 
   #due(): void {

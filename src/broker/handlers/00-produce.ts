@@ -4,6 +4,8 @@
 // v7 zstd, v8 errors of single records, v9 flexible, v13 topic ids. Advertised from 0 (KAFKA-18659).
 // A batch of a transaction is admitted with a note of the transaction as it is now (L6). To v10 its partition must have
 // been added (INVALID_TXN_STATE), v11 answers TRANSACTION_ABORTABLE instead, from v12 on the batch adds it (KIP-890).
+// In a cluster another node may coordinate the transaction, or have made the topic a moment ago: what this one has to
+// learn of that is asked for before the request starts, and what comes after it by the connection waits (`prepare`).
 // Simplification: a timeout below a second counts as one, since Kafka's own answers would come at once.
 import type { Topic } from '../../metadata/topics.ts';
 import type { TransactionAdmission, TransactionMode } from '../../metadata/transactions.ts';
@@ -13,11 +15,13 @@ import {
   type ProduceRequest,
   produceApi,
 } from '../../protocol/messages/00-produce.ts';
+import * as RecordBatch from '../../protocol/record-batch.ts';
 import { type BatchRules, isAccepted, validateBatches } from '../../protocol/validate.ts';
 import type { AppendItem, AppendOutcome } from '../../storage/log/log.ts';
 import { HANG_UP, type Handler, NO_REPLY, type Outcome, type RequestContext } from '../handler.ts';
 import type { BrokerServices } from '../services.ts';
-import { topicFor } from '../topic-lookup.ts';
+import { highest, learnTopics, type NamedTopic, topicFor } from '../topic-lookup.ts';
+import type { Learnt } from '../transactions/admission.ts';
 
 type TopicReply = ProduceReply['responses'][number];
 type PartitionReply = TopicReply['partitionResponses'][number];
@@ -31,13 +35,22 @@ const NOT_APPENDED = {
   recordErrors: [],
 } as const;
 
-export const produceHandler: Handler<typeof produceApi> = {
+/** How a transaction stands that another node coordinates; undefined where this one needs not be told. */
+type Prepared = Learnt | undefined;
+
+export const produceHandler: Handler<typeof produceApi, Prepared> = {
   api: produceApi,
   versions: { min: 3, max: 13 },
   advertisedFrom: 0,
   inPlace: true,
-  handle(request, context) {
-    const admission = admit(request, context);
+  prepare(request, context) {
+    const topics = learnTopics(context, () => namedIn(request));
+    const transaction = learnTransaction(request, context);
+    if (topics === undefined && transaction === undefined) return undefined;
+    return Promise.all([transaction, topics]).then(([learnt]) => learnt);
+  },
+  handle(request, context, prepared) {
+    const admission = admit(request, context, prepared);
     if (admission.items.length === 0) return conclude(request, context, admission, []);
     const appended = context.services.log.append(admission.items);
     return new Promise((resolve) => {
@@ -49,6 +62,26 @@ export const produceHandler: Handler<typeof produceApi> = {
   },
 };
 
+function* namedIn({ topicData }: ProduceRequest): Generator<NamedTopic> {
+  for (const { name, topicId, partitionData } of topicData)
+    yield { name, topicId, lastIndex: highest(partitionData.map(({ index }) => index)) };
+}
+
+/** All batches of a request are of one producer: what its first one says of itself goes for all. */
+function learnTransaction(
+  { transactionalId, topicData }: ProduceRequest,
+  { services, apiVersion }: RequestContext,
+): Promise<Learnt> | undefined {
+  if (transactionalId === null || services.transactions === undefined) return undefined;
+  const records = topicData[0]?.partitionData[0]?.records;
+  if (!records || records.length < RecordBatch.BATCH_HEADER_BYTES) return undefined;
+  const producer = {
+    producerId: RecordBatch.producerId(records),
+    producerEpoch: RecordBatch.producerEpoch(records),
+  };
+  return services.transactions.learn(transactionalId, producer, modeOf(apiVersion));
+}
+
 interface Admission {
   readonly responses: readonly TopicReply[];
   readonly items: readonly AppendItem[];
@@ -57,7 +90,7 @@ interface Admission {
 }
 
 /** Checks every batch and makes items of the good ones; the others have their answer already. */
-function admit(request: ProduceRequest, context: RequestContext): Admission {
+function admit(request: ProduceRequest, context: RequestContext, prepared: Prepared): Admission {
   const responses: TopicReply[] = [];
   const items: AppendItem[] = [];
   const places: { partitions: PartitionReply[]; at: number }[] = [];
@@ -75,7 +108,10 @@ function admit(request: ProduceRequest, context: RequestContext): Admission {
       } else if (rules === undefined || partitionId === undefined) {
         partitions.push(refused(index, found.errorCode || ErrorCode.UNKNOWN_TOPIC_OR_PARTITION));
       } else {
-        const checked = check({ index, records, rules, partitionId, transactionalId }, context);
+        const checked = check(
+          { index, records, rules, partitionId, transactionalId, prepared },
+          context,
+        );
         if ('errorCode' in checked) partitions.push(checked);
         else {
           places.push({ partitions, at: partitions.length });
@@ -104,6 +140,7 @@ interface Unchecked {
   readonly rules: BatchRules;
   readonly partitionId: number;
   readonly transactionalId: string | null;
+  readonly prepared: Prepared;
 }
 
 /** An item, or the refusal. */
@@ -126,7 +163,7 @@ function check(from: Unchecked, context: RequestContext): AppendItem | Partition
     logAppendTimeMs: batch.logAppendTimeMs,
   };
   if (!batch.transactional) return item;
-  const transaction = admitToTransaction(item, from.transactionalId, context);
+  const transaction = admitToTransaction(item, from, context);
   if (typeof transaction === 'number') return refused(index, transaction);
   return { ...item, transaction };
 }
@@ -134,21 +171,16 @@ function check(from: Unchecked, context: RequestContext): AppendItem | Partition
 /** The note that a batch of a transaction takes along, or the error code that refuses it. */
 function admitToTransaction(
   { producerId, producerEpoch, partitionId }: AppendItem,
-  transactionalId: string | null,
+  { transactionalId, prepared }: Unchecked,
   { services, access, apiVersion }: RequestContext,
 ): TransactionAdmission | number {
   if (transactionalId === null || !access.allows('write', 'transactionalId', transactionalId))
     return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
   const mode = modeOf(apiVersion);
-  return services.transactions === undefined
-    ? ErrorCode.INVALID_TXN_STATE
-    : services.transactions.admit({
-        transactionalId,
-        producerId,
-        producerEpoch,
-        partitionId,
-        mode,
-      });
+  const { transactions } = services;
+  if (transactions === undefined) return ErrorCode.INVALID_TXN_STATE;
+  const batch = { transactionalId, producerId, producerEpoch, partitionId, mode };
+  return transactions.admit(batch, prepared);
 }
 
 function modeOf(apiVersion: number): TransactionMode {
@@ -180,7 +212,7 @@ function inTime(
 }
 
 function conclude(
-  { acks }: ProduceRequest,
+  { acks, transactionalId }: ProduceRequest,
   context: RequestContext,
   { responses, places }: Admission,
   outcomes: readonly AppendOutcome[] | undefined,
@@ -197,6 +229,8 @@ function conclude(
       context.countError(errorCode);
     }
   }
+  if (failed && transactionalId !== null)
+    context.services.transactions?.refusedBatch(transactionalId);
   if (acks === 0) return failed ? HANG_UP : NO_REPLY;
   return { responses };
 }

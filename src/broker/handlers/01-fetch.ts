@@ -2,11 +2,20 @@
 // Sessions by KIP-227 (fetch-sessions.ts). A batch is never cut: the first one of the first partition that has
 // any is returned even past every limit, and an offset within a batch returns it whole.
 // One unknown partition doesn't end the wait of the others; an offset out of range does, as in Kafka.
-// v7 sessions, v9 leader epochs, v11 racks (this broker is the nearest there is: −1), v12 flexible, v13 topic ids.
+// v7 sessions, v9 leader epochs, v11 racks (every broker reads from the same storage, so no other is preferred: −1; the
+// rack told decides which leaders Metadata names), v12 flexible, v13 topic ids.
+// In a cluster other brokers write too: a partition or offset that isn't here yet is looked for in the store once, before
+// it counts as unknown or out of range.
 // Simplifications: followers don't exist, so replica fields are ignored; epochs never diverge.
 import { ErrorCode } from '../../protocol/errors.ts';
 import { type FetchReply, type FetchRequest, fetchApi } from '../../protocol/messages/01-fetch.ts';
-import { leavesMore, type PartitionRead, type ReadPass, readPass } from '../fetch-read.ts';
+import {
+  type FetchLimits,
+  leavesMore,
+  type PartitionRead,
+  type ReadPass,
+  readPass,
+} from '../fetch-read.ts';
 import type {
   FetchContext,
   FetchDemand,
@@ -16,6 +25,7 @@ import type {
 import { waitForBytes } from '../fetch-wait.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import { chargeFetch, fetchBound } from '../quotas/charge.ts';
+import { learnTopics, type NamedTopic } from '../topic-lookup.ts';
 
 const FIRST_VERSION_WITH_TOPIC_IDS = 13;
 
@@ -27,6 +37,7 @@ export const fetchHandler: Handler<typeof fetchApi> = {
   async handle(request, context) {
     const { services, apiVersion } = context;
     const demand = demandOf(request, apiVersion);
+    if (request.rackId !== '') context.connection.rack = request.rackId;
     const opened = services.fetchSessions.open(demand, services.clock.monotonic());
     if (opened.kind === 'refused') return refusal(opened.errorCode);
     const pass = await poll(request, context, opened.partitions);
@@ -84,8 +95,10 @@ async function poll(
   const limits = { isolation, maxBytes, signal: connection.signal } as const;
   const maxWaitMs = Math.min(request.maxWaitMs, config.values['fetch.max.wait.ms']);
   const deadlineMs = clock.monotonic() + maxWaitMs;
+  const learning = learnTopics(context, () => namedIn(asked));
+  if (learning !== undefined) await learning;
   for (let last = maxWaitMs <= 0; ; ) {
-    const pass = await readPass(context, asked, limits);
+    const pass = await readCaughtUp(context, asked, limits);
     const { partitions, bytes, failed } = pass;
     if (last || failed || bytes >= minBytes || !partitions.some(isReadable)) return pass;
     // What the limits leave for the next request is there already.
@@ -101,6 +114,28 @@ async function poll(
       signal: connection.signal,
     });
   }
+}
+
+function* namedIn(asked: readonly FetchPartition[]): Generator<NamedTopic> {
+  for (const { topic: name, topicId, index: lastIndex } of asked)
+    yield { name, topicId, lastIndex };
+}
+
+/** A pass; where an offset lies above the end, another one once this broker has surely heard of everything. */
+async function readCaughtUp(
+  context: RequestContext,
+  asked: readonly FetchPartition[],
+  limits: FetchLimits,
+): Promise<ReadPass> {
+  const { log } = context.services;
+  const pass = await readPass(context, asked, limits);
+  const isAbove = ({ errorCode, partitionId, asked: { fetchOffset } }: PartitionRead) =>
+    errorCode === ErrorCode.OFFSET_OUT_OF_RANGE &&
+    fetchOffset > (log.watermarks(partitionId)?.highWatermark ?? -1);
+  if (!pass.failed || !pass.partitions.some(isAbove)) return pass;
+  pass.release();
+  await log.caughtUp();
+  return readPass(context, asked, limits);
 }
 
 const isReadable = ({ errorCode }: PartitionRead) => errorCode === 0;

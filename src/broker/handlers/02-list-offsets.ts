@@ -15,7 +15,7 @@ import { kafkaCodeOf } from '../failures.ts';
 import { LEADER_EPOCH } from '../fetch-read.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import type { BrokerServices } from '../services.ts';
-import { topicFor } from '../topic-lookup.ts';
+import { highest, learnTopics, type NamedTopic, topicFor } from '../topic-lookup.ts';
 
 type TopicReply = ListOffsetsReply['topics'][number];
 type PartitionReply = TopicReply['partitions'][number];
@@ -31,6 +31,9 @@ export const listOffsetsHandler: Handler<typeof listOffsetsApi> = {
   versions: { min: 1, max: 11 },
   async handle(request, context) {
     const isolation = request.isolationLevel === 1 ? 'read_committed' : 'read_uncommitted';
+    await learnTopics(context, () => namedIn(request));
+    // What was acknowledged before the request, by whichever broker, counts.
+    await context.services.log.caughtUp();
     const topics = request.topics.map(async ({ name, partitions }): Promise<TopicReply> => {
       const { topic, errorCode } = topicFor(context, 'describe', { name });
       const replies = partitions.map((asked) => {
@@ -42,6 +45,11 @@ export const listOffsetsHandler: Handler<typeof listOffsetsApi> = {
     return { topics: await Promise.all(topics) };
   },
 };
+
+function* namedIn({ topics }: ListOffsetsRequest): Generator<NamedTopic> {
+  for (const { name, partitions } of topics)
+    yield { name, lastIndex: highest(partitions.map(({ partitionIndex }) => partitionIndex)) };
+}
 
 interface Where {
   readonly partitionId: number | undefined;

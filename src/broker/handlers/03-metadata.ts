@@ -1,4 +1,5 @@
-// Metadata (3), versions 0–13: this node leads every partition, with epoch 0, and is the controller.
+// Metadata (3), versions 0–13: all living brokers; every one leads every partition, with epoch 0, so the leader that is
+// named is the one where its clients shall meet, in their own rack (client-rack.ts). The controller is the lowest id.
 // A topic that doesn't exist is created on request if auto.create.topics.enable allows it (v4+ may decline).
 // v0 an empty list means all topics, v1+ null does; v8 authorised operations; v10 topic ids; v12 look-up by id.
 // Simplification: the address told is that of the listener the client came by.
@@ -13,10 +14,11 @@ import {
 } from '../../protocol/messages/03-metadata.ts';
 import { clusterOperations } from '../auth/access.ts';
 import { NOT_ASKED } from '../auth/authorizer.ts';
+import { rackOf } from '../client-rack.ts';
 import { LEADER_EPOCH } from '../fetch-read.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import { createTopic, isFault, planTopic } from '../topic-creation.ts';
-import { topicFor, topicNameFault } from '../topic-lookup.ts';
+import { learnTopics, topicFor, topicNameFault } from '../topic-lookup.ts';
 
 type TopicReply = MetadataReply['topics'][number];
 type TopicRequest = NonNullable<MetadataRequest['topics']>[number];
@@ -26,12 +28,11 @@ export const metadataHandler: Handler<typeof metadataApi> = {
   versions: { min: 0, max: 13 },
   async handle(request, context) {
     const { cluster } = context.services;
-    const { nodeId, rack } = cluster;
-    const { host, port } = cluster.endpoint(context.connection.listener);
+    const { listener } = context.connection;
     return {
-      brokers: [{ nodeId, host, port, rack }],
+      brokers: cluster.brokers(listener),
       clusterId: cluster.clusterId,
-      controllerId: nodeId,
+      controllerId: cluster.controllerId(listener),
       topics: await topicReplies(request, context),
       clusterAuthorizedOperations: request.includeClusterAuthorizedOperations
         ? clusterOperations(context.access)
@@ -50,15 +51,17 @@ async function topicReplies(
   const { directory } = context.services;
   const operations = (name: string) =>
     request.includeTopicAuthorizedOperations ? access.operations('topic', name) : NOT_ASKED;
-  const { nodeId } = context.services.cluster;
+  const { cluster } = context.services;
+  const leaderOf = cluster.leaders(context.connection.listener, rackOf(context));
   if (topics === null || (context.apiVersion === 0 && topics.length === 0)) {
     const shown = directory.all().filter(({ name }) => access.allows('describe', 'topic', name));
-    return shown.map((topic) => describe(topic, nodeId, operations(topic.name)));
+    return shown.map((topic) => describe(topic, leaderOf, operations(topic.name)));
   }
+  await learnTopics(context, () => topics);
   const replies: TopicReply[] = [];
   for (const asked of topics) {
     const topic = await find(asked, request.allowAutoTopicCreation, context);
-    if (typeof topic !== 'number') replies.push(describe(topic, nodeId, operations(topic.name)));
+    if (typeof topic !== 'number') replies.push(describe(topic, leaderOf, operations(topic.name)));
     else {
       context.countError(topic);
       replies.push(unknown(asked, topic));
@@ -99,21 +102,28 @@ function unknown({ name, topicId }: TopicRequest, errorCode: number): TopicReply
   return { errorCode, name, topicId, partitions: [] };
 }
 
-function describe(topic: Topic, nodeId: number, topicAuthorizedOperations: number): TopicReply {
-  const nodes = [nodeId];
+function describe(
+  topic: Topic,
+  leaderOf: (partitionId: number) => number,
+  topicAuthorizedOperations: number,
+): TopicReply {
   return {
     errorCode: 0,
     name: topic.name,
     topicId: topic.topicId,
-    partitions: topic.partitions.map((_id, partitionIndex) => ({
-      errorCode: 0,
-      partitionIndex,
-      leaderId: nodeId,
-      leaderEpoch: LEADER_EPOCH,
-      replicaNodes: nodes,
-      isrNodes: nodes,
-      offlineReplicas: [],
-    })),
+    partitions: topic.partitions.map((partitionId, partitionIndex) => {
+      const leaderId = leaderOf(partitionId);
+      const nodes = [leaderId];
+      return {
+        errorCode: 0,
+        partitionIndex,
+        leaderId,
+        leaderEpoch: LEADER_EPOCH,
+        replicaNodes: nodes,
+        isrNodes: nodes,
+        offlineReplicas: [],
+      };
+    }),
     topicAuthorizedOperations,
   };
 }

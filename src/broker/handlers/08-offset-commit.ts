@@ -9,7 +9,7 @@ import {
 } from '../../protocol/messages/08-offset-commit.ts';
 import type { GroupCoordinator, OffsetToCommit } from '../groups/coordinator.ts';
 import type { Handler, RequestContext } from '../handler.ts';
-import { topicFor } from '../topic-lookup.ts';
+import { learnTopics, topicFor } from '../topic-lookup.ts';
 
 export function offsetCommitHandler(groups: GroupCoordinator): Handler<typeof offsetCommitApi> {
   return {
@@ -19,6 +19,7 @@ export function offsetCommitHandler(groups: GroupCoordinator): Handler<typeof of
       if (!context.access.allows('read', 'group', request.groupId)) {
         return refusal(request, ErrorCode.GROUP_AUTHORIZATION_FAILED);
       }
+      await learnTopics(context, () => request.topics);
       const { offsets, codes } = resolve(request, context);
       const committer = {
         generation: request.generationIdOrMemberEpoch,

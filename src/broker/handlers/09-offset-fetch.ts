@@ -11,7 +11,7 @@ import {
 } from '../../protocol/messages/09-offset-fetch.ts';
 import type { GroupCoordinator } from '../groups/coordinator.ts';
 import type { Handler, RequestContext } from '../handler.ts';
-import { topicFor } from '../topic-lookup.ts';
+import { learnTopics, topicFor } from '../topic-lookup.ts';
 
 type TopicReply = OffsetFetchReply['groups'][number]['topics'][number];
 type PartitionReply = TopicReply['partitions'][number];
@@ -49,6 +49,7 @@ export function offsetFetchHandler(groups: GroupCoordinator): Handler<typeof off
       // What transactions have done on other nodes; at once where none is open.
       const unsettled = await groups.settle(asked.map(({ groupId }) => groupId));
       if (unsettled !== 0) return refusal(request, context, unsettled);
+      await learnTopics(context, () => asked.flatMap(({ topics }) => topics ?? []));
       if (context.apiVersion >= 8) {
         const replies = request.groups.map((group) => answer(group, requireStable, context));
         return { topics: [], groups: replies };

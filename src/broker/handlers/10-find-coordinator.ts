@@ -1,5 +1,5 @@
-// FindCoordinator (10), versions 0–6: who coordinates a group (key type 0) or a transactional id (1): this node.
-// v4 several keys at once.
+// FindCoordinator (10), versions 0–6: who coordinates a group (key type 0) or a transactional id (1): the holder of the
+// lease of its shard; COORDINATOR_NOT_AVAILABLE while there is none. v4 several keys at once.
 // Key type 2 (share groups, v6) and unknown ones are refused with INVALID_REQUEST.
 import { ErrorCode } from '../../protocol/errors.ts';
 import { findCoordinatorApi } from '../../protocol/messages/10-find-coordinator.ts';
@@ -47,6 +47,10 @@ function coordinator(
     const why = 'describing the transactional id is not allowed';
     return refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, why);
   }
-  const { host, port } = services.cluster.endpoint(connection.listener);
-  return { errorCode: 0, errorMessage: null, nodeId: services.cluster.nodeId, host, port };
+  const kind = keyType === GROUP ? 'groups' : 'transactions';
+  const found = services.cluster.coordinator(kind, key, connection.listener);
+  if (found === undefined)
+    return refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, 'nobody coordinates it yet: try again');
+  const { nodeId, host, port } = found;
+  return { errorCode: 0, errorMessage: null, nodeId, host, port };
 }

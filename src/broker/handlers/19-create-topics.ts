@@ -1,7 +1,7 @@
 // CreateTopics (19), versions 2–7: names, counts and configs checked, then created one by one.
 // v4 counts of −1 take num.partitions and default.replication.factor, v5 the answer holds the configs (KIP-525),
 // v6 controller_mutation_rate refuses (KIP-599), v7 the topic id. Replication factors from 1 to 3 are accepted and change nothing: durability is the storage's.
-// Manual assignments are accepted when they name this node only; then they give the count.
+// Manual assignments are accepted when they name one living broker each; then they give the count.
 import type { Topic } from '../../metadata/topics.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import { ZERO_UUID } from '../../protocol/fields.ts';
@@ -13,8 +13,8 @@ import {
 import { describeTopicConfigs } from '../config-entries.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import { chargeMutations } from '../quotas/mutations.ts';
-import type { BrokerServices } from '../services.ts';
 import { createTopic, type Fault, isFault, planTopic, type TopicPlan } from '../topic-creation.ts';
+import { brokerIds, isOneOf, toOneOf } from './assignment.ts';
 import { repeated } from './repeated.ts';
 
 type TopicRequest = CreateTopicsRequest['topics'][number];
@@ -58,7 +58,7 @@ async function create(
   if (!access.allows('create', 'cluster') && !access.allows('create', 'topic', asked.name)) {
     return fault(ErrorCode.TOPIC_AUTHORIZATION_FAILED, 'Authorization failed.');
   }
-  const shape = shapeOf(services, asked);
+  const shape = shapeOf(context, asked);
   const plan = isFault(shape)
     ? // A bad name or an existing topic is told first, as Kafka does.
       firstOf(
@@ -87,7 +87,7 @@ interface Shape {
   readonly config: Readonly<Record<string, string>>;
 }
 
-function shapeOf({ cluster }: BrokerServices, asked: TopicRequest): Shape | Fault {
+function shapeOf(context: RequestContext, asked: TopicRequest): Shape | Fault {
   const { assignments, numPartitions, replicationFactor } = asked;
   const config: Record<string, string> = {};
   for (const { name, value } of asked.configs) {
@@ -101,7 +101,7 @@ function shapeOf({ cluster }: BrokerServices, asked: TopicRequest): Shape | Faul
       const why = 'with assignments both partition count and replication factor must be -1';
       return fault(ErrorCode.INVALID_REQUEST, why);
     }
-    const why = assignmentFault(assignments, cluster.nodeId);
+    const why = assignmentFault(assignments, brokerIds(context));
     if (why !== undefined) return fault(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why);
     return { partitionCount: assignments.length, config };
   }
@@ -117,17 +117,15 @@ function shapeOf({ cluster }: BrokerServices, asked: TopicRequest): Shape | Faul
 
 function assignmentFault(
   assignments: TopicRequest['assignments'],
-  nodeId: number,
+  ids: ReadonlySet<number>,
 ): string | undefined {
   const indexes = new Set(assignments.map(({ partitionIndex }) => partitionIndex));
   for (let index = 0; index < assignments.length; index += 1) {
     if (!indexes.has(index)) return `partition ${index} has no assignment`;
   }
-  const strange = assignments.find(
-    ({ brokerIds }) => brokerIds.length !== 1 || brokerIds[0] !== nodeId,
-  );
+  const strange = assignments.find(({ brokerIds }) => !isOneOf(brokerIds, ids));
   if (strange === undefined) return undefined;
-  return `partition ${strange.partitionIndex} can be assigned to broker ${nodeId} only`;
+  return `partition ${strange.partitionIndex} can be assigned ${toOneOf(ids)} only`;
 }
 
 function fault(errorCode: number, errorMessage: string): Fault {

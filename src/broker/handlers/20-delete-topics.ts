@@ -10,7 +10,7 @@ import {
 } from '../../protocol/messages/20-delete-topics.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import { chargeMutations } from '../quotas/mutations.ts';
-import { topicFor } from '../topic-lookup.ts';
+import { learnTopics, topicFor } from '../topic-lookup.ts';
 import { repeated } from './repeated.ts';
 
 type TopicReply = DeleteTopicsReply['responses'][number];
@@ -25,6 +25,7 @@ export const deleteTopicsHandler: Handler<typeof deleteTopicsApi> = {
   async handle(request, context) {
     const byName = request.topicNames.map((name) => ({ name, topicId: ZERO_UUID }));
     const asked = context.apiVersion >= 6 ? request.topics : byName;
+    await learnTopics(context, () => asked);
     const twice = repeated(asked.map(({ name, topicId }) => name ?? topicId));
     const responses: TopicReply[] = [];
     for (const wish of asked) {

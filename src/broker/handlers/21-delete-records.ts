@@ -10,7 +10,7 @@ import {
 } from '../../protocol/messages/21-delete-records.ts';
 import { kafkaCodeOf } from '../failures.ts';
 import type { Handler, RequestContext } from '../handler.ts';
-import { topicFor } from '../topic-lookup.ts';
+import { learnTopics, topicFor } from '../topic-lookup.ts';
 
 type PartitionReply = DeleteRecordsReply['topics'][number]['partitions'][number];
 
@@ -18,6 +18,9 @@ export const deleteRecordsHandler: Handler<typeof deleteRecordsApi> = {
   api: deleteRecordsApi,
   versions: { min: 0, max: 2 },
   async handle({ topics }, context) {
+    await learnTopics(context, () => topics);
+    // −1 and the bound are the end as of the request, whichever broker wrote.
+    await context.services.log.caughtUp();
     const replies = topics.map(async ({ name, partitions }) => {
       const { topic, errorCode } = topicFor(context, 'delete', { name });
       const moved = partitions.map(({ partitionIndex, offset }) =>

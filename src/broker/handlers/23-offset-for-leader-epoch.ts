@@ -8,15 +8,18 @@ import {
 } from '../../protocol/messages/23-offset-for-leader-epoch.ts';
 import { LEADER_EPOCH } from '../fetch-read.ts';
 import type { Handler } from '../handler.ts';
-import { topicFor } from '../topic-lookup.ts';
+import { learnTopics, topicFor } from '../topic-lookup.ts';
 
 type PartitionReply = OffsetForLeaderEpochReply['topics'][number]['partitions'][number];
 
 export const offsetForLeaderEpochHandler: Handler<typeof offsetForLeaderEpochApi> = {
   api: offsetForLeaderEpochApi,
   versions: { min: 2, max: 4 },
-  handle({ topics }, context) {
+  async handle({ topics }, context) {
     const { log } = context.services;
+    await learnTopics(context, () => topics.map(({ topic: name }) => ({ name })));
+    // What was acknowledged before the request, by whichever broker, counts.
+    await log.caughtUp();
     return {
       topics: topics.map(({ topic, partitions }) => {
         const found = topicFor(context, 'describe', { name: topic });

@@ -9,7 +9,7 @@ import {
   addPartitionsToTxnApi,
 } from '../../protocol/messages/24-add-partitions-to-txn.ts';
 import type { Handler, RequestContext } from '../handler.ts';
-import { topicOf } from '../topic-lookup.ts';
+import { highest, learnTopics, type NamedTopic, topicOf } from '../topic-lookup.ts';
 import { fencedCode } from '../transactions/codes.ts';
 import type { TransactionCoordinator } from '../transactions/coordinator.ts';
 
@@ -75,6 +75,7 @@ async function add(
     !context.access.allows('write', 'transactionalId', transactionalId)
   )
     return fail(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
+  await learnTopics(context, () => namedIn(topics));
   const { partitionIds, codes, isFaulty } = resolve(topics, context);
   if (isFaulty) {
     for (const code of codes) if (code !== 0) context.countError(code);
@@ -91,6 +92,10 @@ async function add(
   const code = await transactions.addPartitions(transactionalId, transaction, partitionIds);
   const told = fencedCode(code, context.apiVersion >= 2);
   return told === 0 ? results(topics, () => 0) : fail(told);
+}
+
+function* namedIn(topics: Topics): Generator<NamedTopic> {
+  for (const { name, partitions } of topics) yield { name, lastIndex: highest(partitions) };
 }
 
 /** Ids of the partitions, and the code of each that can't be added, in order of the request. */

@@ -10,7 +10,7 @@ import {
   txnOffsetCommitApi,
 } from '../../protocol/messages/28-txn-offset-commit.ts';
 import type { Handler, RequestContext } from '../handler.ts';
-import { topicOf } from '../topic-lookup.ts';
+import { learnTopics, topicOf } from '../topic-lookup.ts';
 import type { TransactionCoordinator } from '../transactions/coordinator.ts';
 
 export function txnOffsetCommitHandler(
@@ -21,6 +21,7 @@ export function txnOffsetCommitHandler(
     versions: { min: 0, max: 5 },
     async handle(request, context) {
       const fault = accessFault(request, context);
+      await learnTopics(context, () => request.topics);
       const { settings } = transactions.groups;
       const { offsets, codes } = resolve(request, context, settings['offset.metadata.max.bytes']);
       const staged =

@@ -24,7 +24,8 @@ import {
 } from '../config-resources.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import type { BrokerServices } from '../services.ts';
-import { topicNameFault } from '../topic-lookup.ts';
+import { learnTopics, topicNameFault } from '../topic-lookup.ts';
+import { topicsAmong } from './alter-resources.ts';
 
 type Result = DescribeConfigsReply['results'][number];
 type Resource = DescribeConfigsRequest['resources'][number];
@@ -32,7 +33,8 @@ type Resource = DescribeConfigsRequest['resources'][number];
 export const describeConfigsHandler: Handler<typeof describeConfigsApi> = {
   api: describeConfigsApi,
   versions: { min: 1, max: 4 },
-  handle({ resources, includeSynonyms, includeDocumentation }, context) {
+  async handle({ resources, includeSynonyms, includeDocumentation }, context) {
+    await learnTopics(context, () => topicsAmong(resources));
     const shown = (entries: readonly ConfigEntry[]) =>
       entries.map((entry) => ({
         ...entry,

@@ -1,4 +1,5 @@
-// DescribeLogDirs (35), versions 1–5: bytes held per partition. The log is one store, shown as one directory.
+// DescribeLogDirs (35), versions 1–5: bytes held per partition. The log is one store, shown as one directory; tools ask
+// every broker and add up, so each shows the partitions that it would lead if there were no racks.
 // v3 top-level error, v4 total and usable bytes: −1, since an object store has no such numbers.
 
 import type { Topic } from '../../metadata/topics.ts';
@@ -19,15 +20,22 @@ export const describeLogDirsHandler: Handler<typeof describeLogDirsApi> = {
       return { errorCode: ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results: [] };
     }
     const { directory, cluster } = context.services;
+    const leaderOf = cluster.leaders(context.connection.listener, null);
+    const sizes = (topic: Topic, indexes: readonly number[]) =>
+      sizesOf(
+        context,
+        topic,
+        indexes.filter((index) => leaderOf(topic.partitions[index] ?? -1) === cluster.nodeId),
+      );
     const shown: TopicReply[] = [];
     if (topics === null) {
       for (const topic of directory.all()) {
-        shown.push(sizes(context, topic, [...topic.partitions.keys()]));
+        shown.push(sizes(topic, [...topic.partitions.keys()]));
       }
     } else {
       for (const { topic: name, partitions } of topics) {
         const topic = directory.byName(name);
-        if (topic !== undefined) shown.push(sizes(context, topic, partitions));
+        if (topic !== undefined) shown.push(sizes(topic, partitions));
       }
     }
     return {
@@ -37,7 +45,11 @@ export const describeLogDirsHandler: Handler<typeof describeLogDirsApi> = {
   },
 };
 
-function sizes({ services }: RequestContext, topic: Topic, indexes: readonly number[]): TopicReply {
+function sizesOf(
+  { services }: RequestContext,
+  topic: Topic,
+  indexes: readonly number[],
+): TopicReply {
   const partitions = [];
   for (const partitionIndex of indexes) {
     const id = topic.partitions[partitionIndex];

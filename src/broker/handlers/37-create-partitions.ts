@@ -1,5 +1,5 @@
 // CreatePartitions (37), versions 0–3: raises the number of partitions of topics; the new ones are empty.
-// v3 controller_mutation_rate refuses (KIP-599). Assignments are accepted when they name this node only, one list per new partition.
+// v3 controller_mutation_rate refuses (KIP-599). Assignments are accepted when they name one living broker each, one list per new partition.
 import { FloeError } from '../../base/error.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import {
@@ -10,7 +10,8 @@ import { kafkaCodeOf } from '../failures.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import { chargeMutations } from '../quotas/mutations.ts';
 import { type Fault, partitionCountFault } from '../topic-creation.ts';
-import { topicFor } from '../topic-lookup.ts';
+import { learnTopics, topicFor } from '../topic-lookup.ts';
+import { brokerIds, isOneOf, toOneOf } from './assignment.ts';
 import { repeated } from './repeated.ts';
 
 type TopicRequest = CreatePartitionsRequest['topics'][number];
@@ -23,6 +24,7 @@ export const createPartitionsHandler: Handler<typeof createPartitionsApi> = {
   versions: { min: 0, max: 3 },
   async handle({ topics, validateOnly }, context) {
     const twice = repeated(topics.map(({ name }) => name));
+    await learnTopics(context, () => topics);
     const results = [];
     for (const asked of topics) {
       const fault = twice.has(asked.name)
@@ -56,7 +58,7 @@ async function grow(
       ? `topic "${name}" currently has ${topic.partitions.length} partitions: ${count} is no increase`
       : partitionCountFault(services, count, added);
   if (errorMessage !== undefined) return { errorCode: ErrorCode.INVALID_PARTITIONS, errorMessage };
-  const unassignable = assignmentFault(asked, added, services.cluster.nodeId);
+  const unassignable = assignmentFault(asked, added, brokerIds(context));
   if (unassignable !== undefined) {
     return { errorCode: ErrorCode.INVALID_REPLICA_ASSIGNMENT, errorMessage: unassignable };
   }
@@ -76,14 +78,12 @@ async function grow(
 function assignmentFault(
   { assignments }: TopicRequest,
   added: number,
-  nodeId: number,
+  ids: ReadonlySet<number>,
 ): string | undefined {
   if (assignments === null || assignments.length === 0) return undefined;
   if (assignments.length !== added) {
     return `${assignments.length} assignments for ${added} new partitions`;
   }
-  const ours = assignments.every(
-    ({ brokerIds }) => brokerIds.length === 1 && brokerIds[0] === nodeId,
-  );
-  return ours ? undefined : `partitions can be assigned to broker ${nodeId} only`;
+  const strange = assignments.find(({ brokerIds }) => !isOneOf(brokerIds, ids));
+  return strange === undefined ? undefined : `partitions can be assigned ${toOneOf(ids)} only`;
 }

@@ -1,5 +1,5 @@
 // DescribeQuorum (55), versions 0–2: tools ask it for the state of KRaft's metadata log. Metadata lies in a transactional
-// store of which this node is the only writer: a quorum of one that it leads. There is no metadata log, hence offsets
+// store: a quorum of one, shown as led by the broker that Metadata calls the controller. There is no metadata log, hence offsets
 // of 0; any other partition than that of `__cluster_metadata` is unknown. v1 times of voters, v2 nodes and messages.
 import { ErrorCode } from '../../protocol/errors.ts';
 import { ZERO_UUID } from '../../protocol/fields.ts';
@@ -24,24 +24,24 @@ export const describeQuorumHandler: Handler<typeof describeQuorumApi> = {
       const errorMessage = 'Describe on the cluster is not allowed';
       return { errorCode, errorMessage, topics: [], nodes: [] };
     }
+    const { cluster } = context.services;
+    const { listener } = context.connection;
+    const controller = cluster.brokers(listener)[0]!;
     const described = topics.map(({ topicName, partitions }) => ({
       topicName,
       partitions: partitions.map(({ partitionIndex }) =>
         topicName === METADATA_TOPIC && partitionIndex === 0
-          ? quorum(context)
+          ? quorum(context, controller.nodeId)
           : unknown(context, partitionIndex),
       ),
     }));
-    const { cluster } = context.services;
-    const { listener } = context.connection;
-    const { host, port } = cluster.endpoint(listener);
-    const nodes = [{ nodeId: cluster.nodeId, listeners: [{ name: listener, host, port }] }];
+    const { nodeId, host, port } = controller;
+    const nodes = [{ nodeId, listeners: [{ name: listener, host, port }] }];
     return { errorCode: 0, errorMessage: null, topics: described, nodes };
   },
 };
 
-function quorum({ services }: RequestContext): PartitionReply {
-  const { nodeId } = services.cluster;
+function quorum({ services }: RequestContext, nodeId: number): PartitionReply {
   const nowMs = services.clock.now();
   return {
     partitionIndex: 0,

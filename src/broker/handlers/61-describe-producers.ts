@@ -4,7 +4,7 @@ import { ErrorCode } from '../../protocol/errors.ts';
 import { ZERO_UUID } from '../../protocol/fields.ts';
 import { describeProducersApi } from '../../protocol/messages/61-describe-producers.ts';
 import type { Handler, RequestContext } from '../handler.ts';
-import { topicNameFault, topicOf } from '../topic-lookup.ts';
+import { learnTopics, topicNameFault, topicOf } from '../topic-lookup.ts';
 import type { TransactionCoordinator } from '../transactions/coordinator.ts';
 
 export function describeProducersHandler(
@@ -14,6 +14,7 @@ export function describeProducersHandler(
     api: describeProducersApi,
     versions: { min: 0, max: 0 },
     async handle({ topics }, context) {
+      await learnTopics(context, () => topics);
       const described = topics.map(async ({ name, partitionIndexes }) => {
         const fault = topicFault(name, context);
         const ids = topicOf(context.services.directory, name, ZERO_UUID).topic?.partitions ?? [];

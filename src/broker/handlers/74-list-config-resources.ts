@@ -3,8 +3,7 @@
 import { ErrorCode } from '../../protocol/errors.ts';
 import { listConfigResourcesApi } from '../../protocol/messages/74-list-config-resources.ts';
 import { RESOURCE, RESOURCE_KINDS } from '../config-resources.ts';
-import type { Handler } from '../handler.ts';
-import type { BrokerServices } from '../services.ts';
+import type { Handler, RequestContext } from '../handler.ts';
 
 const KNOWN: readonly number[] = Object.values(RESOURCE);
 
@@ -12,7 +11,7 @@ export const listConfigResourcesHandler: Handler<typeof listConfigResourcesApi> 
   api: listConfigResourcesApi,
   versions: { min: 0, max: 1 },
   handle({ resourceTypes }, context) {
-    const { apiVersion, services } = context;
+    const { apiVersion } = context;
     const refuse = (errorCode: number) => {
       context.countError(errorCode);
       return { errorCode, configResources: [] };
@@ -24,15 +23,16 @@ export const listConfigResourcesHandler: Handler<typeof listConfigResourcesApi> 
     const types = asked.length === 0 ? KNOWN : [...new Set(asked)];
     if (types.some((type) => !KNOWN.includes(type))) return refuse(ErrorCode.UNSUPPORTED_VERSION);
     const configResources = types.flatMap((resourceType) =>
-      namesOf(services, resourceType).map((resourceName) => ({ resourceName, resourceType })),
+      namesOf(context, resourceType).map((resourceName) => ({ resourceName, resourceType })),
     );
     return { errorCode: 0, configResources };
   },
 };
 
-function namesOf({ directory, cluster, resourceConfigs }: BrokerServices, type: number): string[] {
+function namesOf({ services, connection }: RequestContext, type: number): string[] {
+  const { directory, cluster, resourceConfigs } = services;
   const kind = RESOURCE_KINDS[type];
   if (kind !== undefined) return [...resourceConfigs.all(kind).keys()];
   if (type === RESOURCE.topic) return directory.all().map(({ name }) => name);
-  return [String(cluster.nodeId)];
+  return cluster.brokers(connection.listener).map(({ nodeId }) => String(nodeId));
 }

@@ -9,10 +9,11 @@ import {
   type DescribeTopicPartitionsRequest,
   describeTopicPartitionsApi,
 } from '../../protocol/messages/75-describe-topic-partitions.ts';
+import { rackOf } from '../client-rack.ts';
 import { LEADER_EPOCH } from '../fetch-read.ts';
 import type { Handler } from '../handler.ts';
 import type { BrokerServices } from '../services.ts';
-import { topicFor, topicNameFault } from '../topic-lookup.ts';
+import { learnTopics, topicFor, topicNameFault } from '../topic-lookup.ts';
 
 type TopicReply = DescribeTopicPartitionsReply['topics'][number];
 
@@ -22,8 +23,10 @@ const MAX_PAGE = 2_000;
 export const describeTopicPartitionsHandler: Handler<typeof describeTopicPartitionsApi> = {
   api: describeTopicPartitionsApi,
   versions: { min: 0, max: 0 },
-  handle(request, context) {
-    const { services, access } = context;
+  async handle(request, context) {
+    await learnTopics(context, () => request.topics);
+    const { services, access, connection } = context;
+    const leaderOf = services.cluster.leaders(connection.listener, rackOf(context));
     const { cursor } = request;
     if (cursor !== null && cursor.partitionIndex < 0) {
       return { topics: [refused(cursor.topicName, ErrorCode.INVALID_REQUEST)] };
@@ -42,7 +45,7 @@ export const describeTopicPartitionsHandler: Handler<typeof describeTopicPartiti
       const from = name === request.cursor?.topicName ? request.cursor.partitionIndex : 0;
       if (left === 0) return { topics, nextCursor: { topicName: name, partitionIndex: from } };
       const to = Math.min(topic.partitions.length, from + left);
-      const described = describe(topic, services.cluster.nodeId, { from, to });
+      const described = describe(topic, leaderOf, { from, to });
       topics.push({
         ...described,
         topicAuthorizedOperations: access.operations('topic', topic.name),
@@ -79,17 +82,18 @@ function refused(name: string, errorCode: number): TopicReply {
 }
 
 function describe(
-  { name, topicId }: Topic,
-  nodeId: number,
+  { name, topicId, partitions: ids }: Topic,
+  leaderOf: (partitionId: number) => number,
   { from, to }: { readonly from: number; readonly to: number },
 ): TopicReply {
-  const nodes = [nodeId];
   const partitions = [];
   for (let partitionIndex = from; partitionIndex < to; partitionIndex += 1) {
+    const leaderId = leaderOf(ids[partitionIndex]!);
+    const nodes = [leaderId];
     partitions.push({
       errorCode: 0,
       partitionIndex,
-      leaderId: nodeId,
+      leaderId,
       leaderEpoch: LEADER_EPOCH,
       replicaNodes: nodes,
       isrNodes: nodes,

@@ -5,14 +5,23 @@ import {
   alterResource,
   type ConfigChanges,
   malformed,
+  RESOURCE,
   type ResourceName,
 } from '../config-resources.ts';
 import type { RequestContext } from '../handler.ts';
+import { learnTopics, type NamedTopic } from '../topic-lookup.ts';
 import { repeated } from './repeated.ts';
 
 interface AlterRequest<Resource extends ResourceName> {
   readonly resources: readonly Resource[];
   readonly validateOnly: boolean;
+}
+
+/** The topics among resources. */
+export function topicsAmong(resources: readonly ResourceName[]): readonly NamedTopic[] {
+  return resources
+    .filter(({ resourceType }) => resourceType === RESOURCE.topic)
+    .map(({ resourceName }) => ({ name: resourceName }));
 }
 
 const keyOf = ({ resourceType, resourceName }: ResourceName) => `${resourceType} ${resourceName}`;
@@ -23,6 +32,7 @@ export async function alterResources<Resource extends ResourceName>(
   context: RequestContext,
   changesOf: (resource: Resource) => ConfigChanges,
 ): Promise<AlterOutcome[]> {
+  await learnTopics(context, () => topicsAmong(resources));
   const twice = repeated(resources.map(keyOf));
   const outcomes: AlterOutcome[] = [];
   for (const resource of resources) {
