@@ -1,7 +1,16 @@
-// A result as an Arrow IPC stream. Scalars keep their type; nested values (lists, structs, maps), intervals and others
+// A result as an Arrow IPC stream. Values keep their types, lists, structs and maps too, however deep; intervals and others
 // without a plain counterpart are JSON text in Utf8 columns, marked by the field metadata `floe.type`.
 import {
+  DuckDBArrayType,
+  type DuckDBArrayValue,
   type DuckDBDataChunk,
+  DuckDBDecimalType,
+  DuckDBListType,
+  type DuckDBListValue,
+  DuckDBMapType,
+  type DuckDBMapValue,
+  DuckDBStructType,
+  type DuckDBStructValue,
   type DuckDBType,
   DuckDBTypeId,
   type DuckDBValue,
@@ -9,6 +18,7 @@ import {
 import {
   Binary,
   Bool,
+  type Data,
   type DataType,
   DateDay,
   Decimal,
@@ -17,8 +27,9 @@ import {
   Float64,
   Int32,
   Int64,
+  List,
+  Map_,
   makeData,
-  makeVector,
   RecordBatch,
   RecordBatchStreamWriter,
   Schema,
@@ -34,21 +45,131 @@ import {
 import type { QueryResult } from './service.ts';
 import { toJson } from './values.ts';
 
-/** How one column goes over: its Arrow type, and what its builder takes for a value. */
+/** How one column goes over: its Arrow type, and the data of some values. */
 interface Conversion {
+  readonly type: DataType;
+  toData(values: readonly DuckDBValue[]): Data;
+  /** The values are JSON text. */
+  readonly isText?: boolean;
+}
+
+/** `convert` gives what the column's builder takes for a value that is not null. */
+interface Scalar {
   readonly type: DataType;
   readonly convert: (value: DuckDBValue) => unknown;
   /** Words of a fixed-width column's buffer; undefined where Arrow's builder makes it. */
   readonly words?: (values: readonly unknown[]) => ArrayBufferView;
 }
 
-const jsonText: Conversion = {
-  type: new Utf8(),
-  convert: (value) => {
-    const json = toJson(value);
-    return typeof json === 'string' ? json : JSON.stringify(json);
+function scalar({ type, convert, words }: Scalar): Conversion {
+  return {
+    type,
+    toData: (column) => {
+      const values = column.map((value) => (value === null ? null : convert(value)));
+      if (words === undefined) return vectorFromArray(values, type).data[0]!;
+      return rawData(type, values, { data: words(values) });
+    },
+  };
+}
+
+/** The nulls of `values` and a column's buffers. */
+function rawData(
+  type: DataType,
+  values: readonly unknown[],
+  buffers: {
+    readonly data?: ArrayBufferView;
+    readonly valueOffsets?: Int32Array;
+    readonly child?: Data;
+    readonly children?: readonly Data[];
   },
+): Data {
+  const nullBitmap = new Uint8Array(Math.ceil(values.length / 8));
+  let nullCount = 0;
+  for (const [index, value] of values.entries()) {
+    if (value === null) nullCount += 1;
+    else nullBitmap[index >> 3]! |= 1 << (index & 7);
+  }
+  const options = { type, length: values.length, nullCount, nullBitmap, ...buffers };
+  return makeData(options as never);
+}
+
+const jsonText: Conversion = {
+  isText: true,
+  ...scalar({
+    type: new Utf8(),
+    convert: (value) => {
+      const json = toJson(value);
+      return typeof json === 'string' ? json : JSON.stringify(json);
+    },
+  }),
 };
+
+function listOf(item: Conversion): Conversion {
+  const type = new List(new Field('item', item.type, true, textMark(item)));
+  return {
+    type,
+    toData: (values) => {
+      const lists = values.map((value) =>
+        value === null ? null : (value as DuckDBListValue | DuckDBArrayValue).items,
+      );
+      const child = item.toData(lists.flatMap((items) => items ?? []));
+      return rawData(type, values, { valueOffsets: offsetsOf(lists), child });
+    },
+  };
+}
+
+function structOf(
+  parts: readonly { readonly name: string; readonly part: Conversion }[],
+): Conversion {
+  const type = new Struct(
+    parts.map(({ name, part }) => new Field(name, part.type, true, textMark(part))),
+  );
+  return {
+    type,
+    toData: (values) => {
+      const children = parts.map(({ name, part }) =>
+        part.toData(
+          values.map((value) =>
+            value === null ? null : ((value as DuckDBStructValue).entries[name] ?? null),
+          ),
+        ),
+      );
+      return rawData(type, values, { children });
+    },
+  };
+}
+
+function mapOf(key: Conversion, value: Conversion): Conversion {
+  const entry = new Struct([
+    new Field('key', key.type, false, textMark(key)),
+    new Field('value', value.type, true, textMark(value)),
+  ]);
+  const type = new Map_(new Field('entries', entry, false));
+  return {
+    type,
+    toData: (values) => {
+      const maps = values.map((one) => (one === null ? null : (one as DuckDBMapValue).entries));
+      const entries = maps.flatMap((some) => some ?? []);
+      const children = [
+        key.toData(entries.map((one) => one.key)),
+        value.toData(entries.map((one) => one.value)),
+      ];
+      const child = makeData({ type: entry, length: entries.length, nullCount: 0, children });
+      return rawData(type, values, { valueOffsets: offsetsOf(maps), child });
+    },
+  };
+}
+
+function offsetsOf(lists: readonly (readonly unknown[] | null)[]): Int32Array {
+  const offsets = new Int32Array(lists.length + 1);
+  for (const [n, items] of lists.entries()) offsets[n + 1] = offsets[n]! + (items?.length ?? 0);
+  return offsets;
+}
+
+/** On fields whose values are JSON text for want of an Arrow type. */
+function textMark({ isText }: Conversion, type = 'JSON'): Map<string, string> | undefined {
+  return isText === true ? new Map([['floe.type', type]]) : undefined;
+}
 
 const same = (value: DuckDBValue) => value as unknown;
 const big = (values: readonly unknown[]) =>
@@ -58,7 +179,7 @@ const int32 = (values: readonly unknown[]) =>
 const member = (name: string) => (value: DuckDBValue) =>
   (value as unknown as Record<string, unknown>)[name];
 
-const CONVERSIONS: Partial<Record<DuckDBTypeId, Conversion>> = {
+const SCALARS: Partial<Record<DuckDBTypeId, Scalar>> = {
   [DuckDBTypeId.BOOLEAN]: { type: new Bool(), convert: same },
   [DuckDBTypeId.TINYINT]: { type: new Int32(), convert: same, words: int32 },
   [DuckDBTypeId.SMALLINT]: { type: new Int32(), convert: same, words: int32 },
@@ -108,7 +229,7 @@ const CONVERSIONS: Partial<Record<DuckDBTypeId, Conversion>> = {
 };
 
 /** Decimals, and integers of 128 bits as decimals without fraction. */
-function decimal(scale: number, precision: number): Conversion {
+function decimal(scale: number, precision: number): Scalar {
   return {
     type: new Decimal(scale, precision),
     convert: (value) =>
@@ -126,12 +247,18 @@ function decimal(scale: number, precision: number): Conversion {
 }
 
 function conversionOf(type: DuckDBType): Conversion {
-  if (type.typeId === DuckDBTypeId.DECIMAL) {
-    const { scale, width } = type as unknown as { scale: number; width: number };
-    return decimal(scale, width);
-  }
-  if (type.typeId === DuckDBTypeId.HUGEINT) return decimal(0, 38);
-  return CONVERSIONS[type.typeId] ?? jsonText;
+  if (type instanceof DuckDBDecimalType) return scalar(decimal(type.scale, type.width));
+  if (type.typeId === DuckDBTypeId.HUGEINT) return scalar(decimal(0, 38));
+  if (type instanceof DuckDBListType || type instanceof DuckDBArrayType)
+    return listOf(conversionOf(type.valueType));
+  if (type instanceof DuckDBMapType)
+    return mapOf(conversionOf(type.keyType), conversionOf(type.valueType));
+  if (type instanceof DuckDBStructType)
+    return structOf(
+      type.entryNames.map((name, n) => ({ name, part: conversionOf(type.entryTypes[n]!) })),
+    );
+  const plain = SCALARS[type.typeId];
+  return plain === undefined ? jsonText : scalar(plain);
 }
 
 /** Bytes of the stream, one record batch per chunk. */
@@ -139,8 +266,7 @@ export async function* arrowStream(result: QueryResult): AsyncGenerator<Uint8Arr
   const conversions = result.types.map(conversionOf);
   const fields = result.columns.map(({ name, type }, index) => {
     const conversion = conversions[index]!;
-    const metadata = conversion === jsonText ? new Map([['floe.type', type]]) : undefined;
-    return new Field(name, conversion.type, true, metadata);
+    return new Field(name, conversion.type, true, textMark(conversion, type));
   });
   const schema = new Schema(fields);
   const writer = new RecordBatchStreamWriter();
@@ -178,21 +304,8 @@ function toBatch(
   chunk: DuckDBDataChunk,
 ): RecordBatch {
   const children = conversions.map((conversion, index) =>
-    toData(conversion, chunk.getColumnValues(index)),
+    conversion.toData(chunk.getColumnValues(index)),
   );
   const struct = makeData({ type: new Struct(schema.fields), length: chunk.rowCount, children });
   return new RecordBatch(schema, struct);
-}
-
-function toData({ type, convert, words }: Conversion, column: readonly DuckDBValue[]) {
-  const values = column.map((value) => (value === null ? null : convert(value)));
-  if (words === undefined) return vectorFromArray(values, type).data[0]!;
-  const nullBitmap = new Uint8Array(Math.ceil(values.length / 8));
-  let nullCount = 0;
-  for (const [index, value] of values.entries()) {
-    if (value === null) nullCount += 1;
-    else nullBitmap[index >> 3]! |= 1 << (index & 7);
-  }
-  const options = { type, length: values.length, nullCount, nullBitmap, data: words(values) };
-  return makeVector(makeData(options as never)).data[0]!;
 }

@@ -214,7 +214,7 @@ test('values that JSON numbers would round are text', async () => {
       '/w==',
       [1, null],
       { a: 1, b: 'x' },
-      [{ key: 'k', value: 1 }],
+      { k: 1 },
       '00000000-0000-0000-0000-000000000001',
       null,
     ],

@@ -1,7 +1,8 @@
 // Values of a result as JSON can carry them without loss (docs of `POST /v1/sql`):
 // integers as numbers up to 2^53, longer ones as text of digits; decimals as text; NaN and infinities as text;
 // dates `YYYY-MM-DD`, times `HH:MM:SS[.ffffff]`, timestamps ISO 8601 (with zone: ending in `Z`); bytes as base64;
-// uuid as text; lists as arrays, structs as objects, maps as arrays of {key, value}.
+// uuid as text; lists as arrays, structs as objects, maps too, wherever they are, by their keys' text; only a map whose keys
+// are lists, structs or maps themselves is an array of {key, value}.
 import {
   DuckDBArrayValue,
   DuckDBBlobValue,
@@ -55,10 +56,17 @@ function objectToJson(value: object): JsonValue {
       Object.entries(value.entries).map(([key, item]) => [key, toJson(item)]),
     );
   }
-  if (value instanceof DuckDBMapValue)
-    return value.entries.map((entry) => ({ key: toJson(entry.key), value: toJson(entry.value) }));
+  if (value instanceof DuckDBMapValue) return mapToJson(value);
   // Decimals, dates, times, intervals, uuids, bits: DuckDB's text is exact.
   return value instanceof DuckDBDateValue ? value.toString() : String(value);
+}
+
+/** Keys are distinct, and so are their texts: they are of one type. */
+function mapToJson({ entries }: DuckDBMapValue): JsonValue {
+  const keys = entries.map(({ key }) => toJson(key));
+  if (keys.some((key) => typeof key === 'object'))
+    return entries.map(({ value }, n) => ({ key: keys[n]!, value: toJson(value) }));
+  return Object.fromEntries(entries.map(({ value }, n) => [String(keys[n]), toJson(value)]));
 }
 
 const isoText = (micros: bigint) => trimmed(timestampText(micros, 6));

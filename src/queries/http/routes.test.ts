@@ -84,12 +84,59 @@ test('Arrow keeps types, nulls and batches', async () => {
     'Utf8',
     'Date32<DAY>',
     'Decimal[38e0]',
-    'Utf8',
+    'List<Int64>',
   ]);
   const row = table.get(4999)!.toJSON();
-  expect(row).toMatchObject({ n: 4999n, b: false, s: 'v4999', l: '[4999]' });
+  expect(row).toMatchObject({ n: 4999n, b: false, s: 'v4999' });
+  expect(table.getChild('l')!.get(4999)!.toArray()).toEqual(new BigInt64Array([4999n]));
   expect(table.getChild('d')!.get(1)).toBeNull();
   expect(table.getChild('d')!.nullCount).toBe(1);
+});
+
+const NESTED = `SELECT * FROM (VALUES
+  (1, {a: MAP {'x': 1}, b: 'two'}, [MAP {1: 'k'}, NULL], MAP {'o': MAP {DATE '2024-01-01': 5}}, MAP {{p: 1}: 'q'}),
+  (2, NULL, NULL, NULL, NULL),
+  (3, {a: NULL, b: NULL}, [], MAP {}, MAP {{p: NULL}: NULL})) t(n, s, l, mm, odd)`;
+
+test('maps wherever they are: objects by their keys in JSON, maps in Arrow', async () => {
+  const { columns, rows } = (await ask(NESTED)).json();
+  expect(columns[1].type).toBe('STRUCT("a" MAP(VARCHAR, INTEGER), "b" VARCHAR)');
+  expect(rows).toEqual([
+    [
+      1,
+      { a: { x: 1 }, b: 'two' },
+      [{ 1: 'k' }, null],
+      { o: { '2024-01-01': 5 } },
+      [{ key: { p: 1 }, value: 'q' }],
+    ],
+    [2, null, null, null, null],
+    [3, { a: null, b: null }, [], {}, [{ key: { p: null }, value: null }]],
+  ]);
+  const response = await ask(NESTED, 'application/vnd.apache.arrow.stream');
+  const table = tableFromIPC(response.rawPayload);
+  expect(table.schema.fields.map(({ type }) => String(type))).toEqual([
+    'Int32',
+    'Struct<{a:Map<{key:Utf8, value:Int32}>, b:Utf8}>',
+    'List<Map<{key:Int32, value:Utf8}>>',
+    'Map<{key:Utf8, value:Map<{key:Date32<DAY>, value:Int32}>}>',
+    'Map<{key:Struct<{p:Int32}>, value:Utf8}>',
+  ]);
+  const s = table.getChild('s')!;
+  expect([s.get(0)!['a'].toJSON(), s.get(0)!['b'], s.get(1), s.get(2)!['a']]).toEqual([
+    { x: 1 },
+    'two',
+    null,
+    null,
+  ]);
+  const l = table.getChild('l')!;
+  expect([l.get(0)!.length, l.get(0)!.get(1), l.get(1), l.get(2)!.length]).toEqual([
+    2,
+    null,
+    null,
+    0,
+  ]);
+  expect(table.getChild('mm')!.get(0)!.toJSON().o.size).toBe(1);
+  expect(table.getChild('odd')!.nullCount).toBe(1);
 });
 
 test('faults of the query are 400 with their place; limits and odd requests have codes of their own', async () => {
