@@ -22,11 +22,17 @@ import { type RewindTo, rewindOffsets } from './operations/rewind-to.ts';
 import { soloPlacement, type TablePlacement } from './placement.ts';
 import type { RecoveryPolicy } from './positions.ts';
 import { retireTable } from './relocate.ts';
-import { isEnabled, isTableTopicConfig, resolveTopicConfigs } from './settings/index.ts';
+import {
+  isEnabled,
+  isTableTopicConfig,
+  resolveTopicConfigs,
+  tableIdentifier,
+} from './settings/index.ts';
 import { sweep } from './sweep.ts';
 import { TableRecords } from './table-records.ts';
 import type { TableState } from './table-state.ts';
 import { localView, storedView, type TableStatus } from './table-status.ts';
+import { TableTails } from './table-tails.ts';
 import { TableWatch } from './table-watch.ts';
 import { readTail, type TableTail, type TailAnswer } from './tail.ts';
 import { upsertOf } from './upsert/table-upserts.ts';
@@ -64,6 +70,7 @@ export class TableTopics implements Component {
   /** Of a node among others. */
   readonly #watch: TableWatch | undefined;
   readonly #records: TableRecords | undefined;
+  readonly #tails: TableTails | undefined;
   readonly #letterTables: DeadLetterTables;
   readonly #entries = new Map<string, Entry>();
   readonly #unsubscribe: () => void;
@@ -79,6 +86,7 @@ export class TableTopics implements Component {
     if (words !== undefined) {
       this.#watch = new TableWatch({ ...options, words });
       this.#records = new TableRecords({ ...options, words });
+      this.#tails = new TableTails(options, words);
     }
     for (const topic of options.directory.all()) this.#changed(topic);
     this.#unsubscribe = options.directory.onChange((change) => this.#onChange(change));
@@ -131,6 +139,11 @@ export class TableTopics implements Component {
       a.topic.name < b.topic.name ? -1 : 1,
     );
     return Promise.all(entries.map((entry) => this.#statusOf(entry)));
+  }
+
+  /** Reads anew what is kept of the metadata store's tables. @throws FloeError as the store does. */
+  async refresh(): Promise<void> {
+    await this.#records?.refresh();
   }
 
   async pause(name: string): Promise<void> {
@@ -253,9 +266,15 @@ export class TableTopics implements Component {
 
   /** The identifier of a topic's table, for queries and clash checks. */
   tableOf(topicName: string): TableIdentifier | undefined {
-    return [...this.#entries.values()]
-      .find((entry) => entry.topic.name === topicName)
-      ?.coordinator?.view().identifier;
+    const entry = [...this.#entries.values()].find(({ topic }) => topic.name === topicName);
+    return entry === undefined ? undefined : this.#identifierOf(entry);
+  }
+
+  /** Of a table that another node coordinates, as the topic's configs say. */
+  #identifierOf({ topic, coordinator, fault }: Entry): TableIdentifier | undefined {
+    if (coordinator !== undefined || fault !== '') return coordinator?.view().identifier;
+    if (this.#placement.words === undefined) return undefined;
+    return tableIdentifier(topic.name, resolveTopicConfigs(topic.config));
   }
 
   /**
@@ -267,22 +286,32 @@ export class TableTopics implements Component {
     metadata: TableMetadata,
   ): Promise<TailAnswer | undefined> {
     const path = [...identifier.namespace, identifier.name].join('\0');
-    const parts = [...this.#entries.values()].flatMap(({ coordinator }) => {
-      const table = coordinator?.view().identifier;
-      const same = table !== undefined && [...table.namespace, table.name].join('\0') === path;
-      const found = same ? coordinator!.tailParts() : undefined;
-      return found === undefined ? [] : [found];
+    const entries = [...this.#entries.values()].filter((entry) => {
+      const table = this.#identifierOf(entry);
+      return table !== undefined && [...table.namespace, table.name].join('\0') === path;
     });
-    if (parts.length === 0) return undefined;
-    const files: TableTail['files'][number][] = [];
-    const gone = new Map<string, Float64Array>();
-    for (const part of parts) {
-      const answer = await this.#tailOf(part, metadata);
+    // The snapshot was loaded before: from here on the log has all that it hasn't.
+    if (entries.length > 0) await this.#options.log.caughtUp();
+    const answers: TableTail[] = [];
+    for (const entry of entries) {
+      const answer = await this.#tailPart(entry, metadata);
       if (answer === 'behind') return answer;
-      files.push(...answer.files);
-      for (const [file, rows] of answer.gone) gone.set(file, rows);
+      if (answer !== undefined) answers.push(answer);
     }
-    return { files, gone };
+    if (answers.length === 0) return undefined;
+    return {
+      files: answers.flatMap(({ files }) => files),
+      gone: new Map(answers.flatMap(({ gone }) => [...gone])),
+    };
+  }
+
+  async #tailPart(
+    { topic, held, coordinator }: Entry,
+    metadata: TableMetadata,
+  ): Promise<TailAnswer | undefined> {
+    if (this.#tails !== undefined) return this.#tails.read(topic, metadata, held);
+    const parts = coordinator?.tailParts();
+    return parts === undefined ? undefined : this.#tailOf(parts, metadata);
   }
 
   async #tailOf(
@@ -318,10 +347,10 @@ export class TableTopics implements Component {
   topicsOf({ namespace, name }: TableIdentifier): readonly string[] {
     const path = namespace.join('\0');
     const topics: string[] = [];
-    for (const { topic, coordinator } of this.#entries.values()) {
-      const table = coordinator?.view().identifier;
+    for (const entry of this.#entries.values()) {
+      const table = this.#identifierOf(entry);
       if (table === undefined || table.namespace.join('\0') !== path) continue;
-      if (table.name === name || `${table.name}_dlq` === name) topics.push(topic.name);
+      if (table.name === name || `${table.name}_dlq` === name) topics.push(entry.topic.name);
     }
     return topics;
   }

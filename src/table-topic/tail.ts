@@ -8,8 +8,8 @@ import type { IdSource } from '../base/prng.ts';
 import { currentSchema } from '../formats/iceberg/history.ts';
 import type { DataFile, TableMetadata } from '../formats/iceberg/types.ts';
 import type { Log } from '../storage/log/log.ts';
-import type { JobConfig, JobRunner, JobSlice, JobTable } from './job.ts';
-import type { KeyIndexes } from './upsert/key-index.ts';
+import type { JobConfig, JobNeeds, JobResult, JobRunner, JobSlice, JobTable } from './job.ts';
+import type { KeyIndexes, LookedUp, LookupRequest } from './upsert/key-index.ts';
 import { decodeSidecar, partialFiles } from './upsert/sidecar.ts';
 import { slim } from './upsert/table-upserts.ts';
 import { readBack } from './watermark.ts';
@@ -35,6 +35,13 @@ export interface TailRequest {
   readonly config: JobConfig;
   /** Of the snapshot that is being queried. */
   readonly metadata: TableMetadata;
+  /**
+   * Of a table that isn't coordinated in this process: binds what records need and the table has; the table as it is
+   * then, undefined when nothing more can be had.
+   */
+  readonly bind?: (needs: JobNeeds) => Promise<JobTable | undefined>;
+  /** Likewise: nobody else brings this node's key index to the snapshot. Committed changes whose order it lacks. */
+  readonly history?: () => Promise<readonly Uint8Array[]>;
 }
 
 export interface TableTail {
@@ -79,7 +86,7 @@ export async function readTail(deps: TailDeps, request: TailRequest): Promise<Ta
   const waiting = new Set(
     sidecars.flatMap((bytes) => partialFiles(decodeSidecar(bytes, 'of a tail'))),
   );
-  const found = await deps.keys.lookup({
+  const found = await lookup(deps, request, {
     metadata: slim(metadata),
     upsert: table.upsert,
     commitId: back.kind === 'at' ? back.watermark.commitId : '',
@@ -95,6 +102,19 @@ export async function readTail(deps: TailDeps, request: TailRequest): Promise<Ta
   return found === undefined ? 'behind' : { files: [...files, ...found.files], gone: found.gone };
 }
 
+async function lookup(
+  { keys }: TailDeps,
+  { history }: TailRequest,
+  request: LookupRequest,
+): Promise<LookedUp | undefined> {
+  const follow = history === undefined ? {} : { follow: {} };
+  let found = await keys.lookup({ ...request, ...follow });
+  if (found !== undefined && 'kind' in found) {
+    found = await keys.lookup({ ...request, follow: { history: await history!() } });
+  }
+  return found === undefined || 'kind' in found ? undefined : found;
+}
+
 interface Wanted {
   readonly partition: number;
   readonly id: number;
@@ -103,10 +123,11 @@ interface Wanted {
 
 async function readPart(
   deps: TailDeps,
-  { topic, table, config }: TailRequest,
+  request: TailRequest,
   { wanted, maxBytes }: { readonly wanted: readonly Wanted[]; readonly maxBytes: number },
 ) {
-  const { log, runner, ids, maxBatchBytes } = deps;
+  const { log } = deps;
+  const { topic, table } = request;
   const read = await log.read({
     partitions: wanted.map(({ id, at }) => ({ partitionId: id, offset: at, maxBytes })),
     maxBytes,
@@ -138,20 +159,7 @@ async function readPart(
       });
     }
     if (slices.length === 0) return NOTHING;
-    const result = await runner.run({
-      jobId: ids.uuid(),
-      topic,
-      slices,
-      // Dead letters are the commit's business.
-      config: { ...config, 'table.topic.errors.tolerance': 'skip' },
-      table,
-      final: true,
-      inline: true,
-      nowMs: 0,
-      maxBatchBytes,
-      maxLetterBytes: 0,
-      maxColumnBytes: MAX_COLUMN_BYTES,
-    });
+    const result = await decode(deps, request, slices);
     if (result.kind === 'failed') throw errorFromShape(result.error);
     if (result.kind !== 'inline') return NOTHING;
     const ends = result.ranges.map(({ partition, end }) => [partition, end] as const);
@@ -160,5 +168,38 @@ async function readPart(
     read.release();
   }
 }
+
+/** Binds what the records need first, where that is to be done; what is lacking then is left out. */
+async function decode(
+  { runner, ids, maxBatchBytes }: TailDeps,
+  { topic, config, bind, ...request }: TailRequest,
+  slices: readonly JobSlice[],
+): Promise<JobResult> {
+  let { table } = request;
+  for (let round = 1; ; round += 1) {
+    const final = bind === undefined || round > MAX_ROUNDS;
+    const job = {
+      jobId: ids.uuid(),
+      topic,
+      slices,
+      // Dead letters are the commit's business.
+      config: { ...config, 'table.topic.errors.tolerance': 'skip' as const },
+      table,
+      inline: true,
+      nowMs: 0,
+      maxBatchBytes,
+      maxLetterBytes: 0,
+      maxColumnBytes: MAX_COLUMN_BYTES,
+    };
+    const result = await runner.run({ ...job, final });
+    if (result.kind !== 'needs' || final) return result;
+    const bound = await bind(result);
+    if (bound === undefined) return runner.run({ ...job, final: true });
+    table = bound;
+  }
+}
+
+/** Rounds of binding and decoding again; each brings what the one before lacked. */
+const MAX_ROUNDS = 16;
 
 const NOTHING = { bytes: 0, ends: [], files: [], sidecar: undefined };

@@ -67,7 +67,7 @@ export class KeyIndexClient implements KeyIndexes {
     return this.#call({ method: 'landed', request });
   }
 
-  lookup(request: LookupRequest): Promise<LookedUp | undefined> {
+  lookup(request: LookupRequest): Promise<LookedUp | NeedsHistory | undefined> {
     return this.#call({ method: 'lookup', request });
   }
 

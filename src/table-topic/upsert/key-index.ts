@@ -106,6 +106,11 @@ export interface LookupRequest
   readonly partial: ReadonlyMap<string, Uint8Array>;
   /** Beginning of the names of files made of them. */
   readonly prefix: string;
+  /**
+   * Set where nobody commits with this index: it is brought to the snapshot first, with the history if the last answer
+   * asked for one.
+   */
+  readonly follow?: { readonly history?: readonly Uint8Array[] };
 }
 
 export interface LookedUp {
@@ -127,10 +132,10 @@ export interface KeyIndexes {
   prepare(request: PrepareRequest): Promise<PreparedChanges | NeedsHistory>;
   landed(request: LandedRequest): Promise<void>;
   /**
-   * What the changes would do to the snapshot; nothing moves (K6).
-   * Undefined when the index isn't at that snapshot, or a commit is under way.
+   * What the changes would do to the snapshot; of the table nothing moves (K6).
+   * Undefined when the index isn't at that snapshot and may not follow, or a commit is under way.
    */
-  lookup(request: LookupRequest): Promise<LookedUp | undefined>;
+  lookup(request: LookupRequest): Promise<LookedUp | NeedsHistory | undefined>;
   /** Writes the index to the table's metadata folder. @throws FloeError as writes do. */
   checkpoint(request: CheckpointRequest): Promise<void>;
   /** Ends the use of a table's index on this node; its files stay unless `forget`. */
@@ -175,11 +180,7 @@ export class KeyIndexHost implements KeyIndexes {
     index.pending = undefined;
     const { filesRead, duplicates } = await this.#catchUp(index.store, request);
     const { store } = index;
-    if (store.commitId !== request.commitId || request.history !== undefined) {
-      if (request.history === undefined) return { kind: 'needs-history' };
-      const changes = request.history.map((bytes) => decodeSidecar(bytes, 'of the history'));
-      applyHistory(store, changes, request.commitId);
-    }
+    if (!putInOrder(store, request)) return { kind: 'needs-history' };
     const ids = new Map(request.files.map((file) => [file.filePath, store.newFileId()]));
     const sidecars = await Promise.all(
       request.sidecars.map(async ({ path }) => decodeSidecar(await this.#deps.io.read(path), path)),
@@ -317,11 +318,18 @@ export class KeyIndexHost implements KeyIndexes {
     });
   }
 
-  lookup(request: LookupRequest): Promise<LookedUp | undefined> {
+  lookup(request: LookupRequest): Promise<LookedUp | NeedsHistory | undefined> {
     return this.#mutex.run(async () => {
       const index = this.#index(request);
       const { store } = index;
-      if (index.pending !== undefined || store.commitId !== request.commitId) return undefined;
+      if (index.pending !== undefined) return undefined;
+      if (request.follow !== undefined) {
+        const { history } = request.follow;
+        const known = { ...request, ...(history === undefined ? {} : { history }) };
+        await this.#catchUp(store, known);
+        if (!putInOrder(store, known)) return { kind: 'needs-history' };
+      }
+      if (store.commitId !== request.commitId) return undefined;
       const snapshot = currentSnapshot(request.metadata);
       const at = snapshot === undefined ? '' : String(snapshot['snapshot-id']);
       if (store.snapshotId !== at) return undefined;
@@ -383,7 +391,10 @@ export class KeyIndexHost implements KeyIndexes {
     return index;
   }
 
-  async #catchUp(store: KeyStore, request: PrepareRequest) {
+  async #catchUp(
+    store: KeyStore,
+    request: Pick<PrepareRequest, 'metadata' | 'upsert' | 'turnedOn' | 'history'>,
+  ) {
     const { metadata, upsert, turnedOn } = request;
     const snapshot = currentSnapshot(metadata);
     const snapshotId = snapshot === undefined ? '' : String(snapshot['snapshot-id']);
@@ -430,6 +441,18 @@ const reachOf = (io: CheckpointFiles, atHand: ReadonlyMap<string, Uint8Array> = 
   readRange: async (uri: string, start: number, end: number) =>
     atHand.get(uri)?.subarray(start, end) ?? (await io.readRange(uri, start, end)),
 });
+
+/** Whether the index knows the order of the commits that it has; with the history it does from then on. */
+function putInOrder(
+  store: KeyStore,
+  { commitId, history }: Pick<PrepareRequest, 'commitId' | 'history'>,
+): boolean {
+  if (store.commitId === commitId && history === undefined) return true;
+  if (history === undefined) return false;
+  const changes = history.map((bytes) => decodeSidecar(bytes, 'of the history'));
+  applyHistory(store, changes, commitId);
+  return true;
+}
 
 const UP_TO_DATE: Followed = { filesRead: 0, rowsRead: 0, duplicates: new Entries(1) };
 
