@@ -47,7 +47,7 @@ export class PostgresCluster implements ClusterMetadata {
         [fresh],
       ),
     );
-    return row!.secret;
+    return new Uint8Array(row!.secret);
   }
 
   async nowMs(): Promise<number> {

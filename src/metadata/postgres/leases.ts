@@ -23,8 +23,8 @@ export const leasesMigrations: readonly Migration[] = [
 ];
 
 /**
- * One statement. Renewals touch no key; the others go through the name's row one by one, whoever is first. Locks are
- * taken in the order of names.
+ * One statement. Renewals touch no key; takeovers do. Both lock their rows in the order of names and look again at those
+ * that somebody else changed meanwhile. Names without a row come back with epoch 0.
  */
 const ACQUIRE = `
   WITH mine AS (
@@ -34,18 +34,18 @@ const ACQUIRE = `
   renewed AS (
     UPDATE leases l SET until = clock_timestamp() + $4 * interval '1 millisecond'
     FROM mine WHERE l.name = mine.name RETURNING l.name, l.epoch),
+  free AS (
+    SELECT name FROM leases
+    WHERE name = ANY ($1::text[]) AND (node_id IS NULL OR until <= clock_timestamp())
+    ORDER BY name FOR UPDATE),
   taken AS (
-    INSERT INTO leases AS l (name, epoch, node_id, session, until)
-    SELECT wanted, 1, $2, $3, clock_timestamp() + $4 * interval '1 millisecond'
-    FROM unnest($1::text[]) AS wanted
-    WHERE wanted NOT IN (SELECT name FROM mine) AND NOT EXISTS (
-      SELECT 1 FROM leases o WHERE o.name = wanted AND o.node_id IS NOT NULL AND o.until > clock_timestamp())
-    ORDER BY wanted COLLATE "C"
-    ON CONFLICT (name) DO UPDATE SET epoch = l.epoch + 1, node_id = excluded.node_id,
-      session = excluded.session, until = clock_timestamp() + $4 * interval '1 millisecond'
-      WHERE l.node_id IS NULL OR l.until <= clock_timestamp()
-    RETURNING name, epoch)
-  SELECT name, epoch FROM renewed UNION ALL SELECT name, epoch FROM taken ORDER BY name`;
+    UPDATE leases l SET epoch = l.epoch + 1, node_id = $2, session = $3,
+      until = clock_timestamp() + $4 * interval '1 millisecond'
+    FROM free WHERE l.name = free.name RETURNING l.name, l.epoch)
+  SELECT name, epoch FROM renewed UNION ALL SELECT name, epoch FROM taken UNION ALL
+  SELECT wanted, 0 FROM unnest($1::text[]) AS wanted
+  WHERE NOT EXISTS (SELECT 1 FROM leases l WHERE l.name = wanted)
+  ORDER BY name`;
 
 export class PostgresLeases implements LeasesMetadata {
   readonly #db: Database;
@@ -56,10 +56,18 @@ export class PostgresLeases implements LeasesMetadata {
 
   async acquire({ names, holder, durationMs }: AcquireLeases): Promise<readonly LeaseToken[]> {
     if (names.length === 0) return [];
-    const unique = [...new Set(names)];
-    return this.#db
-      .on('lease')
-      .rows<LeaseToken>(ACQUIRE, [unique, holder.nodeId, holder.session, durationMs]);
+    const values = [[...new Set(names)], holder.nodeId, holder.session, durationMs];
+    const sql = this.#db.on('lease');
+    const held = await sql.rows<LeaseToken>(ACQUIRE, values);
+    const fresh = held.filter(({ epoch }) => epoch === 0).map(({ name }) => name);
+    if (fresh.length === 0) return held;
+    // Made first and taken then, so that of several who want a new one each finds its row.
+    await sql.run(
+      `INSERT INTO leases (name, epoch, until) SELECT name, 0, clock_timestamp()
+       FROM unnest($1::text[]) AS name ORDER BY name COLLATE "C" ON CONFLICT DO NOTHING`,
+      [fresh],
+    );
+    return sql.rows<LeaseToken>(ACQUIRE, values);
   }
 
   async release(names: readonly string[], holder: LeaseHolder): Promise<void> {

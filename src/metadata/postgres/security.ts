@@ -59,7 +59,9 @@ export class PostgresSecurity implements SecurityMetadata {
     return this.#db.snapshot('read', async (tx) => {
       const [credentials, acls] = await Promise.all([
         tx.rows<CredentialRow>('SELECT * FROM scram_credentials ORDER BY username, mechanism'),
-        tx.rows<AclRow>('SELECT * FROM acls'),
+        tx.rows<AclRow>(
+          'SELECT * FROM acls ORDER BY resource_type, resource_name, principal, operation',
+        ),
       ]);
       return { credentials: credentials.map(toCredential), acls: acls.map(toAcl) };
     });
@@ -123,8 +125,15 @@ function columnsOf(acls: readonly AclBinding[]): SqlValue[] {
 }
 
 function toCredential(row: CredentialRow): ScramCredential {
-  const { mechanism, iterations, salt, stored_key: storedKey, server_key: serverKey } = row;
-  return { user: clientText(row.username), mechanism, iterations, salt, storedKey, serverKey };
+  const { mechanism, iterations } = row;
+  return {
+    user: clientText(row.username),
+    mechanism,
+    iterations,
+    salt: new Uint8Array(row.salt),
+    storedKey: new Uint8Array(row.stored_key),
+    serverKey: new Uint8Array(row.server_key),
+  };
 }
 
 function toAcl(row: AclRow): AclBinding {

@@ -1,0 +1,41 @@
+// Contract of `ClusterMetadata`, for every store. Not for production code.
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { OpenStore, StoreUnderTest } from './store.ts';
+
+/** Runs the suite on stores that `open` makes. */
+export function clusterContract(name: string, open: OpenStore): void {
+  describe(`cluster contract: ${name}`, () => {
+    let store: StoreUnderTest;
+    beforeEach(async () => {
+      store = await open();
+    });
+    afterEach(() => store.close());
+
+    test('the id is kept for good', async () => {
+      expect(await store.metadata.cluster.clusterId()).toBeUndefined();
+      await store.metadata.cluster.keepClusterId('one');
+      await store.reopen();
+      await store.metadata.cluster.keepClusterId('one');
+      await expect(store.metadata.cluster.keepClusterId('two')).rejects.toMatchObject({
+        code: 'conflict',
+      });
+      expect(await store.metadata.cluster.clusterId()).toBe('one');
+    });
+
+    test('the first secret holds for all', async () => {
+      const secrets = [1, 2, 3].map((n) =>
+        store.metadata.cluster.secret(new Uint8Array(32).fill(n)),
+      );
+      const [first, ...others] = (await Promise.all(secrets)).map((bytes) => [...bytes]);
+      expect(others).toEqual([first, first]);
+      await store.reopen();
+      expect([...(await store.metadata.cluster.secret(new Uint8Array(32)))]).toEqual(first);
+    });
+
+    test("the store's clock goes on", async () => {
+      const before = await store.metadata.cluster.nowMs();
+      expect(await store.metadata.cluster.nowMs()).toBeGreaterThanOrEqual(before);
+      expect(before).toBeGreaterThan(1_600_000_000_000);
+    });
+  });
+}
