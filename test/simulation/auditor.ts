@@ -16,7 +16,9 @@ export async function audit(world: Surroundings, workload: Workload): Promise<vo
     await checkMetadata(world, partitionId, marks.highWatermark);
     // A read may share a request to the store that was sent while faults were on: then it fails once more.
     for (let offset = marks.logStartOffset, failures = 0; offset < marks.highWatermark; ) {
-      const next = await world.drive(workload.readFrom(partitionId, offset, { maxBytes: 10_000, at: world }));
+      const next = await world.drive(
+        workload.readFrom(partitionId, offset, { maxBytes: 10_000, at: world }),
+      );
       failures = next <= offset ? failures + 1 : 0;
       if (failures === MAX_FAILURES)
         throw new Error(`L4: partition ${partitionId} does not read on at ${offset}`);
@@ -28,8 +30,9 @@ export async function audit(world: Surroundings, workload: Workload): Promise<vo
   }
   for (const batch of workload.batches.values()) {
     if (workload.deletedPartitions.has(batch.partitionId)) continue;
-    const { logStartOffset } = world.node.log.watermarks(batch.partitionId)!;
-    checkBatch(batch, found.get(batch.id) ?? [], logStartOffset);
+    const marks = world.node.log.watermarks(batch.partitionId);
+    if (marks === undefined) throw new Error(`L1: partition ${batch.partitionId} is gone`);
+    checkBatch(batch, found.get(batch.id) ?? [], marks.logStartOffset);
     checkTransaction(batch, workload);
   }
   auditMarkers(world, workload);

@@ -51,6 +51,7 @@ export class Changelog {
   /** Sends a batch of a few records. */
   act(): void {
     const { node, prng, clock } = this.#world;
+    if (node.directory.byPartition(this.partitionId) === undefined) return;
     const life = this.#world.lives;
     const batch = Array.from({ length: 1 + prng.int(3) }, () => {
       const id = this.#sent.length;

@@ -14,6 +14,7 @@ export function testSeeds(mode: Mode): void {
     let acked = 0;
     let rows = 0;
     let compacted = 0;
+    let keys = 0;
     for (let seed = first; seed < first + seeds; seed += 1) {
       try {
         const outcome = await simulate(seed, mode);
@@ -21,6 +22,7 @@ export function testSeeds(mode: Mode): void {
         acked += outcome.acked;
         rows += outcome.rows;
         compacted += outcome.compacted;
+        keys += outcome.keys;
       } catch (caught) {
         failures.push((caught as Error).message);
       }
@@ -30,6 +32,7 @@ export function testSeeds(mode: Mode): void {
     expect(acked).toBeGreaterThan(seeds * 20);
     expect(rows).toBeGreaterThan(seeds * 20);
     expect(compacted).toBeGreaterThan(seeds * 10);
+    expect(keys).toBeGreaterThan(seeds * 2);
   }, 1_800_000);
 
   test(`a seed replays identically (${mode})`, async () => {

@@ -2,6 +2,7 @@
 // come to rest within a bound (L8), and the auditor looks, before and after one more crash (L11).
 import { audit, auditObjects } from './auditor.ts';
 import { Changelog } from './changelog.ts';
+import { Keyed } from './keyed.ts';
 import { RacingProducer } from './racing.ts';
 import { auditTableFiles, auditTables } from './table-auditor.ts';
 import { TABLE_CONFIG } from './table-side.ts';
@@ -20,6 +21,8 @@ export interface Outcome {
   /** Snapshots of ours that tables hold in the end. */
   readonly snapshots: number;
   readonly rows: number;
+  /** Rows of the table that has one for each key. */
+  readonly keys: number;
   /** Records of the changelog that compaction by key took. */
   readonly compacted: number;
 }
@@ -38,12 +41,14 @@ export async function simulate(seed: number, mode: Mode): Promise<Outcome> {
     new RacingProducer(world, workload, 'implicit'),
   ];
   const changelog = new Changelog(world);
-  const run = { world, workload, producers, changelog };
-  let tables = { snapshots: 0, rows: 0 };
+  const keyed = new Keyed(world);
+  const run = { world, workload, producers, changelog, keyed };
+  let tables = { snapshots: 0, rows: 0, keys: 0 };
   try {
     await world.start();
     await createTopic(run, 'first');
     await changelog.create();
+    await keyed.create(seed % 2 === 0 ? 2 : 3);
     for (let step = 0; step < STEPS; step += 1) {
       await oneStep(run, step);
       if (world.violations.length > 0) throw new Error(world.violations[0]);
@@ -81,6 +86,7 @@ interface Run {
   readonly workload: Workload;
   readonly producers: readonly (TransactionalProducer | RacingProducer)[];
   readonly changelog: Changelog;
+  readonly keyed: Keyed;
 }
 
 async function createTopic({ world, workload }: Run, name: string): Promise<void> {
@@ -104,6 +110,7 @@ async function oneStep(run: Run, step: number): Promise<void> {
   if (step === 95) await createTopic(run, 'first').catch(ignoreWhenDead(world));
   for (let n = prng.int(5); n >= 0 && !world.dead; n -= 1) workload.act();
   if (!world.dead && prng.next() < 0.6) run.changelog.act();
+  if (!world.dead && prng.next() < 0.4) run.keyed.act();
   if (!world.dead) producers[prng.int(producers.length)]!.act();
   if (!world.dead) await actOnTables(world).catch(ignoreWhenDead(world));
   await world.settle(2);

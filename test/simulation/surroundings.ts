@@ -11,6 +11,8 @@ export interface Surroundings {
   readonly clock: Clock;
   readonly metadata: Pick<Metadata, 'log' | 'producers'>;
   readonly node: Pick<OpenedFront, 'log' | 'directory'>;
+  /** The same in all lives of the node. */
+  readonly server: object;
   /** As clients use it: it may die, and answers may be lost. */
   readonly transactions: Pick<Metadata['transactions'], 'apply'>;
   /** Partitions of topics that are compacted by key. */

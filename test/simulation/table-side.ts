@@ -12,12 +12,16 @@ import type { Metadata } from '../../src/metadata/metadata.ts';
 import type { InThreadLog } from '../../src/storage/log/open-in-thread.ts';
 import { type Faults, faultyStore } from '../../src/storage/objects/decorators/faulty.ts';
 import { MemoryObjectStore } from '../../src/storage/objects/memory.ts';
+import type { FileWriter } from '../../src/table-topic/files.ts';
+import type { JobResult, JobRunner, TableJob } from '../../src/table-topic/job.ts';
+import { MaintenanceWorker } from '../../src/table-topic/maintenance/worker.ts';
 import { type TableSettings, tableSettings } from '../../src/table-topic/settings/index.ts';
 import { TableTopics } from '../../src/table-topic/table-topics.ts';
 import { MemorySchemas } from '../../src/table-topic/testing/bench.ts';
 import { FaultyCatalog, ProcessBorder } from '../../src/table-topic/testing/faulty.ts';
 import { KeyIndexHost } from '../../src/table-topic/upsert/key-index.ts';
 import { MemoryRunFiles } from '../../src/table-topic/upsert/run-files.ts';
+import { TableWorker } from '../../src/table-topic/worker.ts';
 import { type Life, living } from './lives.ts';
 import { RowRunner } from './row-runner.ts';
 import type { SimulatedDisk } from './simulated-disk.ts';
@@ -38,7 +42,25 @@ export const TABLE_CONFIG = {
   'table.topic.convert.value.type': 'raw',
   'table.topic.commit.interval.ms': '300',
   'table.topic.recreated': 'append',
+  // Rows of these tables are no Parquet (row-runner.ts).
+  'table.topic.compact.enable': 'false',
 };
+
+/** Topics of real records have the real worker. */
+class Runner implements JobRunner {
+  readonly #rows: RowRunner;
+  readonly #worker: TableWorker;
+
+  constructor(write: FileWriter) {
+    this.#rows = new RowRunner(write);
+    this.#worker = new TableWorker(write);
+  }
+
+  run(job: TableJob): Promise<JobResult> {
+    const isRaw = job.config['table.topic.convert.value.type'] === 'raw';
+    return isRaw ? this.#rows.run(job) : this.#worker.run(job);
+  }
+}
 
 export interface TableSideOptions {
   readonly clock: ManualClock;
@@ -108,7 +130,8 @@ export class TableSide {
         ids: seededIds(seededPrng(seed + 2_000 + this.#lives)),
         place: () => ({ database: ':memory:', runs: new MemoryRunFiles() }),
       }),
-      runner: new RowRunner((uri, parts) => warehouse.write(uri, parts)),
+      runner: new Runner((uri, parts) => warehouse.write(uri, parts)),
+      maintenanceWorkers: [new MaintenanceWorker(warehouse)],
       lanes: 2,
       jobsUnderWay: new Set(),
       settings: SETTINGS,

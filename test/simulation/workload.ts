@@ -2,6 +2,7 @@
 // transactional ones (transactional.ts), and readers. They write down what they were told; the auditor compares it with
 // what the log holds.
 
+import { FloeError } from '../../src/base/error.ts';
 import type { TransactionAdmission } from '../../src/metadata/transactions.ts';
 import {
   BATCH_HEADER_BYTES,
@@ -17,6 +18,7 @@ import {
 import type { AppendItem, ReadPartitionResult } from '../../src/storage/log/log.ts';
 import { testItem } from '../../src/storage/log/test-items.ts';
 import { batchId } from './batch-id.ts';
+import { PowerOut } from './simulated-disk.ts';
 import type { Surroundings } from './surroundings.ts';
 import type { SeenMarker } from './transaction-auditor.ts';
 
@@ -70,7 +72,8 @@ interface Call {
 }
 
 /** Codes that a client may meet here; anything else is a finding (L9). */
-const ALLOWED = new Set([0, 3, 45, 56]);
+const UNKNOWN_TOPIC_OR_PARTITION = 3;
+const ALLOWED = new Set([0, UNKNOWN_TOPIC_OR_PARTITION, 45, 56]);
 /** And with a transaction that somebody else has ended: its producer is fenced, or the transaction over. */
 const ALLOWED_IN_TRANSACTION = new Set([...ALLOWED, 47, 48, 49, 90, 120]);
 const MAX_OPEN = 4;
@@ -147,10 +150,13 @@ export class Workload {
     else this.#try(this.#deleteRecords(this.#pick(this.partitionIds)));
   }
 
-  /** What a client finds on its way ends the run at the next step. */
+  /** What a client finds on its way ends the run at the next step; that it was not served, is no finding. */
   #try(work: Promise<void>): void {
     const { violations } = this.#world;
-    work.catch((caught: Error) => void violations.push(caught.message));
+    work.catch((caught: Error) => {
+      if (!(caught instanceof FloeError || caught instanceof PowerOut))
+        violations.push(caught.message);
+    });
   }
 
   #pick<T>(values: readonly T[]): T {
@@ -246,6 +252,13 @@ export class Workload {
     for (const batch of batches) {
       batch.state = 'sent';
       batch.sends += 1;
+    }
+    // As the handler does: what a broker doesn't know of (yet) is not admitted.
+    if (
+      batches.some(({ partitionId }) => at.node.directory.byPartition(partitionId) === undefined)
+    ) {
+      for (const batch of batches) this.#outcome(batch, UNKNOWN_TOPIC_OR_PARTITION, -1);
+      return;
     }
     const done = this.begin(at, batches);
     const outcomes = await at.node.log.append(batches.map((batch) => batch.item));
@@ -363,8 +376,8 @@ export class Workload {
     const marks = at.node.log.watermarks(partitionId);
     if (marks === undefined) return;
     const { lastStableOffset } = marks;
-    const known = this.#stable.get(at) ?? new Map<number, number>();
-    this.#stable.set(at, known);
+    const known = this.#stable.get(at.server) ?? new Map<number, number>();
+    this.#stable.set(at.server, known);
     const before = known.get(partitionId) ?? 0;
     if (lastStableOffset < before)
       throw new Error(

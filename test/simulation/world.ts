@@ -6,79 +6,31 @@ import { FloeError } from '../../src/base/error.ts';
 import { silentLogger } from '../../src/base/log.ts';
 import { noMetrics } from '../../src/base/metrics.ts';
 import { type IdSource, type Prng, seededIds, seededPrng } from '../../src/base/prng.ts';
-import { resolveSettings } from '../../src/base/settings.ts';
 import { metadataOn, openDatabase, type SqliteMetadata } from '../../src/metadata/sqlite/index.ts';
 import type { TransactionsMetadata } from '../../src/metadata/transactions.ts';
 import { Maintenance } from '../../src/storage/log/maintenance.ts';
-import { maintenanceSettings } from '../../src/storage/log/maintenance-settings.ts';
-import { type LogSettings, withVisibleEnds } from '../../src/storage/log/open-front.ts';
+import { withVisibleEnds } from '../../src/storage/log/open-front.ts';
 import { type InThreadLog, openInThread } from '../../src/storage/log/open-in-thread.ts';
 import { LocalRangeCleaner } from '../../src/storage/log/range-cleaner.ts';
-import { readSettings } from '../../src/storage/log/read-settings.ts';
 import type { SequencerPort } from '../../src/storage/log/sequencer-port.ts';
-import { logSettings } from '../../src/storage/log/settings.ts';
 import { clusterTag } from '../../src/storage/log/wal-format.ts';
 import { type Faults, faultyStore, noFaults } from '../../src/storage/objects/decorators/faulty.ts';
 import { MemoryObjectStore } from '../../src/storage/objects/memory.ts';
 import type { ObjectStore } from '../../src/storage/objects/object-store.ts';
 import { guard, Life, living, livingDisk, livingStore } from './lives.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
+import {
+  CLEAN_POLICY,
+  CLUSTER_ID,
+  GRACE_MS,
+  MAINTENANCE,
+  RETENTION_BYTES,
+  SETTINGS,
+} from './small.ts';
 import type { Surroundings } from './surroundings.ts';
 import { TableSide } from './table-side.ts';
 
 export type Mode = 'local' | 'object';
-
-const CLUSTER_ID = 'AAAAAAAAAAAAAAAAAAAAAA';
-
-/** Small everything, so that slabs, files and caches turn over many times in one run. */
-const SETTINGS: LogSettings = {
-  ...resolveSettings({ ...logSettings, ...readSettings }, {}),
-  'log.slab.bytes': 16_384,
-  'log.slab.count': 8,
-  'log.tail.bytes': 32_768,
-  'log.in.flight.bytes': 40_000,
-  'log.wal.file.bytes': 20_000,
-  'log.wal.extend.bytes': 8_192,
-  'log.wal.recycle.files': 1,
-  'log.disk.reserve.bytes': 0,
-  'log.disk.ballast.bytes': 0,
-  'log.flush.bytes': 8_192,
-  'log.flush.age.ms': 50,
-  'log.put.hedge.ms': 200,
-  'log.put.give.up.ms': 2_000,
-  'log.read.cache.bytes': 1_048_576,
-  'log.read.cold.cache.bytes': 1_048_576,
-};
-
-const MAINTENANCE = {
-  ...resolveSettings(maintenanceSettings, {}),
-  'log.read.gap.bytes': SETTINGS['log.read.gap.bytes'],
-  'log.retention.check.interval.ms': 300,
-  'log.collect.interval.ms': 200,
-  'log.sweep.interval.ms': 2_000,
-  'log.delete.grace.ms': 400,
-  'log.orphan.age.ms': 8_000,
-  'log.compact.interval.ms': 150,
-  'log.compact.age.ms': 200,
-  'log.compact.object.bytes': 65_536,
-  'log.compact.block.bytes': 4_096,
-  'log.compact.fan.in': 3,
-  'log.cleaner.backoff.ms': 100,
-  'log.cleaner.dedupe.buffer.size': 24 * 16,
-};
-/** Compacted by key whenever anything is there to be compacted. */
-const CLEAN_POLICY = {
-  minLagMs: 0,
-  maxLagMs: Infinity,
-  minDirtyRatio: 0,
-  deleteRetentionMs: 500,
-  segmentMs: 100,
-  segmentBytes: 5_000,
-};
-/** Within this, what was just given up is on its way out. */
-const GRACE_MS = 3_000;
-/** Every second partition keeps so much. */
-const RETENTION_BYTES = 30_000;
 
 export class World implements Surroundings {
   readonly prng: Prng;
@@ -122,6 +74,10 @@ export class World implements Surroundings {
   /** True once the present life has met its end: what its log says from then on was never heard. */
   get dead(): boolean {
     return this.disk.dead || this.#life.over;
+  }
+
+  get server(): object {
+    return this;
   }
 
   seat(): Surroundings {

@@ -4,10 +4,17 @@ import type { SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { isFileKey } from '../paths.ts';
 import { type ByteSource, objectSource, tooShort } from './byte-source.ts';
 import type { Disk } from './disk.ts';
-import { type FrontOptions, type OpenedFront, openFront, sequencerSettings } from './open-front.ts';
+import {
+  type FollowingOptions,
+  type FrontOptions,
+  type OpenedFront,
+  openFront,
+  sequencerSettings,
+} from './open-front.ts';
 import { type SequencerHost, startSequencer } from './sequencer-host.ts';
 import type { SequencerPort } from './sequencer-port.ts';
 import { SlabPool } from './slab.ts';
+import { StoreSequencer } from './store-sequencer.ts';
 
 export interface InThreadOptions
   extends Omit<FrontOptions, 'sequencer' | 'slabs' | 'source' | 'local' | 'metadata'> {
@@ -54,6 +61,39 @@ export async function openInThread(options: InThreadOptions): Promise<InThreadLo
     async stop() {
       await opened.log.stop();
       await host.stop();
+    },
+  };
+}
+
+export interface SharedInThreadOptions
+  extends Omit<FrontOptions, 'sequencer' | 'slabs' | 'source' | 'local'> {
+  readonly following: FollowingOptions;
+}
+
+export interface SharedInThreadLog extends OpenedFront {
+  readonly slabs: SlabPool;
+  readonly source: ByteSource;
+  stop(): Promise<void>;
+}
+
+/** A broker among several on one metadata store; flushes become objects of the store. */
+export async function openSharedInThread(
+  options: SharedInThreadOptions,
+): Promise<SharedInThreadLog> {
+  const { settings, metadata, clock, logger, store } = options;
+  const slabs = SlabPool.create(settings['log.slab.bytes'], settings['log.slab.count']);
+  const giveUpMs = settings['log.put.give.up.ms'];
+  const sequencer = new StoreSequencer({ metadata: metadata.log, clock, logger, giveUpMs });
+  const source = objectSource(store);
+  const opened = await openFront({ ...options, sequencer, slabs, source, local: false });
+  return {
+    ...opened,
+    slabs,
+    source,
+    async stop() {
+      await opened.log.stop();
+      await sequencer.stop();
+      await opened.stopFollowing();
     },
   };
 }

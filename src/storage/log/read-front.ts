@@ -136,7 +136,7 @@ async function findAborted(
   return list;
 }
 
-/** What could not be read; it may have expired by another broker's doing, and nothing is wrong with it then. */
+/** What could not be read; it may have expired meanwhile, and nothing is wrong with it then. */
 async function failure(
   wanted: ReadPartitionRequest,
   caught: unknown,
@@ -146,8 +146,7 @@ async function failure(
   // Refused by the store, it is no reason to fail otherwise.
   await others?.refreshStart(partitionId).catch(() => {});
   const marks = partitions.watermarks(partitionId);
-  const expired =
-    others !== undefined && marks !== undefined && wanted.offset < marks.logStartOffset;
+  const expired = marks !== undefined && wanted.offset < marks.logStartOffset;
   const errorCode = expired ? ErrorCode.OFFSET_OUT_OF_RANGE : readErrorCode(caught);
   return result(partitionId, errorCode, marks);
 }

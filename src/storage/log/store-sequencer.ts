@@ -76,7 +76,9 @@ export class StoreSequencer implements SequencerPort {
     let left = group;
     for (let pauseMs = FIRST_PAUSE_MS; left.length > 0; pauseMs = Math.min(pauseMs * 2, 1_000)) {
       try {
-        answer(left, await this.#options.metadata.commit(left.map(toCommit)));
+        const nowMs = this.#options.clock.now();
+        const flushes = left.map((waiting) => toCommit(waiting, nowMs));
+        answer(left, await this.#options.metadata.commit(flushes));
         return;
       } catch (caught) {
         if (caught instanceof Error && caught.name === 'AssertionError') throw caught;
@@ -131,10 +133,9 @@ function isPassing({ code }: FloeError): boolean {
   return code === 'timeout' || code === 'unavailable' || code === 'exhausted';
 }
 
-function toCommit({ request, batches }: Waiting): FlushCommit {
+function toCommit({ request, batches }: Waiting, nowMs: number): FlushCommit {
   const { flushId, object, riders } = request;
-  // The store goes by its own clock.
-  const flush = { flushId, object: object!, nowMs: 0, batches };
+  const flush = { flushId, object: object!, nowMs, batches };
   return riders === undefined ? flush : { ...flush, riders };
 }
 
