@@ -53,7 +53,10 @@ export class ObjectEntries {
     this.#options = options;
   }
 
-  /** The segments that hold `[offset, …)` of a partition, at least `wantedBytes` if there are as many. */
+  /**
+   * The segments that hold `[offset, …)` of a partition, at least `wantedBytes` if there are as many. None when nothing
+   * holds `offset` itself: it has expired, or is lost.
+   */
   async segments(
     partitionId: number,
     offset: number,
@@ -78,7 +81,7 @@ export class ObjectEntries {
     if (holds && segments.length > 0) return segments;
     // Nothing sealed holds it: flushes that the index cache had no room for come before what is sealed later.
     const open = await this.#fromFlushes(partitionId, offset);
-    return open.length > 0 && firstOf(open) <= firstOf(segments) ? open : segments;
+    return firstOf(open) <= offset ? open : [];
   }
 
   /** Starts loading all indexes that the rows will want, so that their reads don't wait for one another. */

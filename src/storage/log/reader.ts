@@ -35,7 +35,7 @@ export interface LogReaderOptions {
   readonly clusterTag: Uint8Array;
   readonly source: ByteSource;
   readonly metadata: {
-    readonly log: Pick<LogMetadata, 'entriesFrom' | 'flushesAfter'>;
+    readonly log: Pick<LogMetadata, 'entriesFrom' | 'flushesAfter' | 'partitions'>;
     readonly objects: Pick<ObjectsMetadata, 'entryAtTime'>;
   };
   /** Of `readsOf`: for local files or for a store. */
@@ -198,6 +198,7 @@ export class LogReader implements ColdReader {
     } catch (caught) {
       if (!isFloeError(caught, 'not-found', 'corrupt')) throw caught;
       const { partitionId, offset } = request;
+      await this.#checkThere(partitionId, offset);
       const { message } = caught;
       this.#options.metrics.count('floe_log_damaged_reads_total', 'Reads that found damage.');
       this.#options.logger.error(
@@ -208,6 +209,15 @@ export class LogReader implements ColdReader {
         cause: caught,
       });
     }
+  }
+
+  /** @throws FloeError `not-found` when the offset has expired or the partition is gone: nothing is damaged then. */
+  async #checkThere(partitionId: number, offset: number): Promise<void> {
+    const [log] = await this.#options.metadata.log.partitions([partitionId]);
+    const what = `offset ${offset} of partition ${partitionId}`;
+    if (log === undefined) throw new FloeError('not-found', `${what}: the topic was deleted`);
+    if (log.logStartOffset > offset)
+      throw new FloeError('not-found', `${what}: the log begins at ${log.logStartOffset} now`);
   }
 
   async #attempt(request: ColdReadRequest, fresh: boolean): Promise<ColdRead> {
