@@ -35,6 +35,14 @@ export class Router {
       .sort((a, b) => a.apiKey - b.apiKey);
   }
 
+  /** The same APIs, some of them served by others. */
+  with(replacing: readonly AnyHandler[]): Router {
+    const own = this.#byKey.filter((handler) => handler !== undefined);
+    return new Router(
+      own.map((handler) => replacing.find(({ api }) => api === handler.api) ?? handler),
+    );
+  }
+
   /** The handler of a key, whatever the version; undefined when the API is not served. */
   handler(apiKey: number): AnyHandler | undefined {
     return this.#byKey[apiKey];

@@ -72,11 +72,13 @@ export function catalogRule(
   return /\/(?:tables|views|views\/:view)$/.test(url) ? SEE_ALL : 'known';
 }
 
+const SEEN_BY_OPERATORS = new Set(['/metrics', '/v1/tables', '/v1/cluster', '/v1/node']);
+
 /** SQL, tables, metrics. Which tables a query may read is asked table by table. */
 export function operatorRule(request: Routed): HttpRule {
   const url = request.routeOptions.url ?? '';
   const { name } = request.params as { readonly name?: string };
   if (url === '/healthz') return 'open';
   if (name !== undefined) return [[reads(request) ? 'describe' : 'alter', 'topic', name]];
-  return url === '/metrics' || url === '/v1/tables' ? SEE_ALL : 'known';
+  return SEEN_BY_OPERATORS.has(url) ? SEE_ALL : 'known';
 }

@@ -9,6 +9,10 @@ const app = operatorApp({
   tables: { elsewhere: () => undefined } as unknown as TableTopics,
   attach: () => ({ type: 'embedded', uri: 'http://', warehouse: '', s3Endpoint: '' }),
   sql: async () => fastify(),
+  cluster: {
+    node: () => ({ nodeId: 1, commit: 7 }),
+    status: async () => expect.unreachable('nobody asks for the cluster'),
+  },
 });
 afterEach(() => app.close());
 

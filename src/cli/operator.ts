@@ -5,17 +5,24 @@ import { httpRefusal } from '../base/http-refusal.ts';
 import type { PrometheusMetrics } from '../base/metrics.ts';
 import { type TableTopics, tableRoutes } from '../table-topic/index.ts';
 import { type AttachOptions, attachTexts } from './attach.ts';
+import type { Asking, ClusterStatus, NodeStatus } from './cluster-status.ts';
 
 export interface OperatorOptions {
   readonly metrics: PrometheusMetrics;
   readonly tables: TableTopics;
   /** Known once the catalog listens. */
   readonly attach: () => AttachOptions;
-  /** Builds the server of `/v1/sql`; called at the first query. */
-  readonly sql: () => Promise<FastifyInstance>;
+  /** Builds the server of `/v1/sql`, called at the first query; undefined: this node answers none. */
+  readonly sql: (() => Promise<FastifyInstance>) | undefined;
+  /** This node, and the cluster as it sees it. */
+  readonly cluster: {
+    readonly node: () => NodeStatus;
+    readonly status: (asking: Asking) => Promise<ClusterStatus>;
+  };
 }
 
-export function operatorApp({ metrics, tables, attach, sql }: OperatorOptions): FastifyInstance {
+export function operatorApp(options: OperatorOptions): FastifyInstance {
+  const { metrics, tables, attach, sql, cluster } = options;
   const app = fastify({ routerOptions: { maxParamLength: 1_024 } });
   refuseClearly(app);
   app.get('/healthz', async () => ({ status: 'ok' }));
@@ -23,8 +30,12 @@ export function operatorApp({ metrics, tables, attach, sql }: OperatorOptions): 
     reply.type('text/plain; version=0.0.4; charset=utf-8').send(await metrics.render()),
   );
   app.get('/v1/attach', async () => attachTexts(attach()));
+  app.get('/v1/node', async () => cluster.node());
+  app.get('/v1/cluster', async ({ headers: { authorization } }) =>
+    cluster.status({ authorization }),
+  );
   tableRoutes(app, { tables });
-  void app.register(async (scope) => sqlFace(scope, sql));
+  if (sql !== undefined) void app.register(async (scope) => sqlFace(scope, sql));
   return app;
 }
 
@@ -56,10 +67,10 @@ function refuseClearly(app: FastifyInstance): void {
 }
 
 const ROUTES =
-  'GET /healthz, /metrics, /v1/attach, /v1/tables, /v1/tables/NAME, POST /v1/sql, /v1/tables/NAME/{pause,resume,commit}';
+  'GET /healthz, /metrics, /v1/attach, /v1/node, /v1/cluster, /v1/tables, /v1/tables/NAME, POST /v1/sql, /v1/tables/NAME/{pause,resume,commit}';
 
 /** DuckDB takes a while to load and much memory, so its server is built when somebody asks it something. */
-function sqlFace(scope: FastifyInstance, sql: OperatorOptions['sql']): void {
+function sqlFace(scope: FastifyInstance, sql: NonNullable<OperatorOptions['sql']>): void {
   let server: Promise<FastifyInstance> | undefined;
   scope.removeAllContentTypeParsers();
   // The body stays unread: the inner server reads it by its own limits.

@@ -15,6 +15,8 @@ export interface ServeOptions {
   readonly http: Address;
   /** `file:///…` or `s3://bucket/prefix`; undefined: a folder of the data directory. */
   readonly storage: string | undefined;
+  /** This node's id in its cluster; undefined: the cluster assigns one. */
+  readonly nodeId: number | undefined;
   /** By name, as text, not yet checked. */
   readonly settings: Readonly<Record<string, string>>;
 }
@@ -27,6 +29,11 @@ export interface ServeFlags {
   readonly catalog?: string;
   readonly http?: string;
   readonly storage?: string;
+  readonly nodeId?: string;
+  readonly rack?: string;
+  readonly roles?: string;
+  readonly advertise?: string;
+  readonly s3Endpoint?: string;
   readonly config?: string;
   readonly set: readonly string[];
 }
@@ -41,6 +48,17 @@ const DEFAULTS = {
 
 const OPTION_NAMES = ['data-dir', 'kafka', 'registry', 'catalog', 'http', 'storage'] as const;
 
+/** Flags that are settings under a shorter name. */
+const SETTING_FLAGS = [
+  ['nodeId', 'node-id', 'node.id'],
+  ['rack', 'rack', 'broker.rack'],
+  ['roles', 'roles', 'node.roles'],
+  ['s3Endpoint', 's3-endpoint', 's3.endpoint'],
+] as const;
+
+/** Kafka's name of the setting `node.id` before KRaft. */
+const NODE_ID_NAMES = ['node.id', 'broker.id'] as const;
+
 /** @throws FloeError `invalid` naming flag or file, value and remedy. */
 export function serveOptions(flags: ServeFlags): ServeOptions {
   const file = flags.config === undefined ? {} : readConfigFile(flags.config);
@@ -53,6 +71,12 @@ export function serveOptions(flags: ServeFlags): ServeOptions {
     if (at < 1) throw new FloeError('invalid', `--set: "${pair}" is not key=value`);
     settings[pair.slice(0, at).trim()] = pair.slice(at + 1);
   }
+  for (const [flag, option, setting] of SETTING_FLAGS) {
+    const value = flags[flag] ?? settings[option];
+    delete settings[option];
+    if (value !== undefined) settings[setting] = value;
+  }
+  advertise(flags.advertise ?? settings['advertise'], settings);
   const address = (name: 'kafka' | 'registry' | 'catalog' | 'http') =>
     parseAddress(`--${name}`, flags[name] ?? file[name] ?? DEFAULTS[name]);
   const storage = flags.storage ?? file['storage'];
@@ -69,8 +93,30 @@ export function serveOptions(flags: ServeFlags): ServeOptions {
     catalog: address('catalog'),
     http: address('http'),
     storage: storage?.replace(/\/+$/, ''),
+    nodeId: givenNodeId(settings),
     settings,
   };
+}
+
+/** `--advertise` is the address of the first listener. */
+function advertise(given: string | undefined, settings: Record<string, string>): void {
+  delete settings['advertise'];
+  if (given === undefined) return;
+  parseAddress('--advertise', given);
+  if (settings['advertised.listeners'] !== undefined) {
+    throw new FloeError(
+      'invalid',
+      `--advertise: "${given}": advertised.listeners says it already, for each listener: take one of them away`,
+    );
+  }
+  const [, first = 'PLAINTEXT'] = /^\s*(\w+):\/\//.exec(settings['listeners'] ?? '') ?? [];
+  settings['advertised.listeners'] = `${first}://${given}`;
+}
+
+function givenNodeId(settings: Readonly<Record<string, string>>): number | undefined {
+  const name = NODE_ID_NAMES.find((candidate) => settings[candidate] !== undefined);
+  // What is no number is refused where settings are resolved.
+  return name === undefined ? undefined : Number(settings[name]);
 }
 
 /** Nested maps become dotted names, so `num: {partitions: 4}` and `num.partitions: 4` are the same. */

@@ -1,10 +1,12 @@
 // Every setting that `floe serve` takes, put together from the folders' own definitions.
-import { int, oneOf, type Settings } from '../base/settings.ts';
+import { int, list, oneOf, type Settings } from '../base/settings.ts';
 import { securitySettings } from '../broker/auth/index.ts';
 import { groupSettings } from '../broker/groups/index.ts';
 import { brokerSettings } from '../broker/index.ts';
 import { transactionSettings } from '../broker/transactions/index.ts';
 import { catalogSettings } from '../catalog/index.ts';
+import { clusterSettings } from '../cluster/index.ts';
+import { nodeRoles } from '../metadata/nodes.ts';
 import { protocolSettings } from '../protocol/index.ts';
 import { querySettings } from '../queries/settings.ts';
 import { externalRegistrySettings } from '../schema-registry/external/index.ts';
@@ -19,8 +21,13 @@ const nodeSettings = {
   'node.id': int({
     default: 1,
     min: 0,
-    doc: 'Id of this broker, as clients see it.',
+    doc: 'Id of this broker, as clients see it. In a cluster, unless given, the lowest that no living node has.',
     aliases: ['broker.id'],
+  }),
+  'node.roles': list({
+    default: nodeRoles,
+    values: nodeRoles,
+    doc: 'What this node does: `front` takes and serves records, `coordinator` looks after groups and transactions, `tables` writes tables, `maintenance` looks after the log and the files of tables, `query` answers SQL, `http` serves the schema registry and the Iceberg catalog. Each role needs a node in its cluster that has it.',
   }),
   'log.level': oneOf(['debug', 'info', 'warn', 'error', 'silent'], {
     default: 'warn',
@@ -31,6 +38,7 @@ const nodeSettings = {
 /** By area, in the order of the settings page. */
 export const settingsByArea = {
   Node: nodeSettings,
+  Cluster: clusterSettings,
   Broker: { ...protocolSettings, ...brokerSettings },
   Security: securitySettings,
   'Consumer groups': groupSettings,
@@ -45,6 +53,7 @@ export const settingsByArea = {
 
 export const serverSettings = {
   ...settingsByArea.Node,
+  ...settingsByArea.Cluster,
   ...settingsByArea.Broker,
   ...settingsByArea.Security,
   ...settingsByArea['Consumer groups'],

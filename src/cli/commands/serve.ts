@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { type ServeFlags, serveOptions } from '../options.ts';
 import { type Floe, serve } from '../serve.ts';
 
-/** SIGTERM promises an exit within ten seconds; past this the process ends without waiting. */
+/** SIGTERM promises an exit within ten seconds, after draining; past this the process ends without waiting. */
 const STOP_LIMIT_MS = 9_000;
 
 export function serveCommand(): Command {
@@ -24,6 +24,14 @@ export function serveCommand(): Command {
       '--storage <uri>',
       'file:///folder or s3://bucket/prefix (default: a folder of the data dir)',
     )
+    .option('--s3-endpoint <url>', 'of the bucket, when it is not at AWS')
+    .option('--node-id <n>', 'id of this broker (default: 1; in a cluster: a free one)')
+    .option('--rack <name>', 'zone of this node: clients of the same zone are sent to it')
+    .option(
+      '--roles <list>',
+      'of front,coordinator,tables,maintenance,query,http (default: all of them)',
+    )
+    .option('--advertise <host:port>', 'where clients and other nodes reach the Kafka address')
     .option('--config <file.yaml>', 'options and settings by name')
     .option(
       '--set <key=value>',
@@ -46,7 +54,7 @@ async function run(flags: ServeFlags): Promise<void> {
   const stop = () => {
     if (stopping) return;
     stopping = true;
-    setTimeout(() => process.exit(0), STOP_LIMIT_MS).unref();
+    setTimeout(() => process.exit(0), STOP_LIMIT_MS + floe.drainMs).unref();
     void floe.stop().finally(() => process.exit(0));
   };
   process.on('SIGTERM', stop);
