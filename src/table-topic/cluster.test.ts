@@ -1,6 +1,7 @@
 // Tables whose partitions are spread over nodes: who stages, who commits, and that each record is a row once, whoever dies
 // or goes on as a zombie.
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Catalog, LoadedTable } from '../catalog/catalog.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { Bench, framed } from './testing/bench.ts';
 import { FakeCluster, startNode, type TableNode } from './testing/nodes.ts';
@@ -30,7 +31,7 @@ afterEach(async () => {
 });
 
 /** A node whose stages are noted, by partition. */
-function node(nodeId: number): TableNode {
+function node(nodeId: number, catalog: Catalog = bench.catalog): TableNode {
   fake.add(nodeId);
   const partitions: number[] = [];
   staged.set(nodeId, partitions);
@@ -47,7 +48,7 @@ function node(nodeId: number): TableNode {
       };
     },
   });
-  const started = startNode(bench, fake, { nodeId, metadata: { tables: noting } });
+  const started = startNode(bench, fake, { nodeId, catalog, metadata: { tables: noting } });
   nodes.set(nodeId, started);
   return started;
 }
@@ -56,6 +57,45 @@ function node(nodeId: number): TableNode {
 function kill(nodeId: number): void {
   nodes.get(nodeId)!.kill();
   nodes.delete(nodeId);
+}
+
+/** A catalog whose commits of rows wait: before they are made, or before they are answered. */
+class GatedCatalog {
+  /** Undefined: nothing waits. */
+  at: 'before' | 'after' | undefined;
+  waiting = 0;
+  #open = Promise.withResolvers<void>();
+
+  release(): void {
+    this.at = undefined;
+    this.#open.resolve();
+  }
+
+  wrap(catalog: Catalog): Catalog {
+    return new Proxy(catalog, {
+      get: (target, name) => {
+        const value = Reflect.get(target, name) as unknown;
+        if (name === 'commitTable') return this.#commit.bind(this, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  }
+
+  async #commit(
+    catalog: Catalog,
+    ...[identifier, request]: Parameters<Catalog['commitTable']>
+  ): Promise<LoadedTable> {
+    const rows = request.updates.some(({ action }) => action === 'add-snapshot');
+    if (rows && this.at === 'before') await this.#wait();
+    const answer = await catalog.commitTable(identifier, request);
+    if (rows && this.at === 'after') await this.#wait();
+    return answer;
+  }
+
+  async #wait(): Promise<void> {
+    this.waiting += 1;
+    await this.#open.promise;
+  }
 }
 
 /** The nodes that don't coordinate the topic's table. */
@@ -305,4 +345,51 @@ test('a rewind takes the lanes elsewhere along', async () => {
   produce(topic);
   await expect.poll(() => committed(topic)).toBe(4 * PARTITIONS);
   expect(await where('t')).toEqual(rows(4));
+});
+
+test.each(['before', 'after'] as const)(
+  'T4, T6: the coordinator is lost %s the catalog has made its commit, and comes back late',
+  async (at) => {
+    const gate = new GatedCatalog();
+    for (const nodeId of [1, 2, 3]) node(nodeId, gate.wrap(bench.catalog));
+    const topic = await bench.topic('t', TEXT, PARTITIONS);
+    produce(topic);
+    await expect.poll(() => committed(topic)).toBe(PARTITIONS);
+    const zombie = coordinator(topic)!;
+    gate.at = at;
+    produce(topic);
+    await expect.poll(() => gate.waiting).toBe(1);
+    nodes.get(zombie)!.lose();
+    await fake.settled();
+    // What waits is the zombie's; the next coordinator's commits go through.
+    gate.at = undefined;
+    produce(topic);
+    await expect.poll(() => committed(topic)).toBe(3 * PARTITIONS);
+    gate.release();
+    await expect
+      .poll(async () => (await nodes.get(zombie)!.tables.status('t')).state)
+      .toBe('fenced');
+    produce(topic);
+    await expect.poll(() => committed(topic)).toBe(4 * PARTITIONS);
+    expect(await where('t')).toEqual(rows(4));
+  },
+);
+
+test('a coordinator that is to hand over ends its commit first, and its successor finds it', async () => {
+  const gate = new GatedCatalog();
+  for (const nodeId of [1, 2, 3]) node(nodeId, gate.wrap(bench.catalog));
+  const topic = await bench.topic('t', TEXT, PARTITIONS);
+  produce(topic);
+  await expect.poll(() => committed(topic)).toBe(PARTITIONS);
+  const [next] = others(topic);
+  gate.at = 'after';
+  produce(topic);
+  await expect.poll(() => gate.waiting).toBe(1);
+  const moved = fake.pin(`table/${topic.topicId}`, next!.nodeId);
+  gate.release();
+  await moved;
+  produce(topic);
+  await expect.poll(() => committed(topic)).toBe(3 * PARTITIONS);
+  expect(coordinator(topic)).toBe(next!.nodeId);
+  expect(await where('t')).toEqual(rows(3));
 });

@@ -28,6 +28,8 @@ export class FakeCluster {
   readonly #zombies = new Set<number>();
   /** Where a lease must go, whatever the hash says. */
   readonly #pinned = new Map<string, number>();
+  /** Ends of nodes: nobody waits for the answer of one that is gone. */
+  readonly #ends = new Map<number, PromiseWithResolvers<void>>();
   #work: Promise<void> = Promise.resolve();
 
   add(nodeId: number, changes: Partial<ClusterNode> = {}): void {
@@ -44,6 +46,7 @@ export class FakeCluster {
       levels: { min: 1, max: 1 },
       ...changes,
     });
+    this.#ends.set(nodeId, Promise.withResolvers());
     this.#told();
   }
 
@@ -52,6 +55,7 @@ export class FakeCluster {
     if (zombie) this.#zombies.add(nodeId);
     else this.#listeners.delete(nodeId);
     this.#nodes.delete(nodeId);
+    this.#ends.get(nodeId)?.resolve();
     for (const wish of this.#wishes) {
       if (wish.nodeId !== nodeId) continue;
       if (!zombie) wish.token = undefined;
@@ -142,14 +146,14 @@ export class FakeCluster {
       for (const wish of wishes) {
         if (wish.token === undefined || wish.nodeId === right?.nodeId) continue;
         wish.token = undefined;
-        await wish.lease.lost();
+        await Promise.race([wish.lease.lost(), this.#ends.get(wish.nodeId)?.promise]);
       }
       const wish = wishes.find(({ nodeId }) => nodeId === right?.nodeId);
       if (wish === undefined || wish.token !== undefined || !this.#wishes.has(wish)) continue;
       const epoch = (this.#epochs.get(name) ?? 0) + 1;
       this.#epochs.set(name, epoch);
       wish.token = { name, epoch };
-      await wish.lease.gained(wish.token);
+      await Promise.race([wish.lease.gained(wish.token), this.#ends.get(wish.nodeId)?.promise]);
     }
   }
 }
