@@ -8,7 +8,7 @@ import type { Clock } from '../../base/clock.ts';
 import { FloeError } from '../../base/error.ts';
 import type { Prng } from '../../base/prng.ts';
 import { backoffMs } from '../../base/retry.ts';
-import { isBrokenOff, isConnectionLost, postgresError } from './errors.ts';
+import { isBrokenOff, isConnectionLost, postgresError, sqlState } from './errors.ts';
 import type { PostgresSettings } from './settings.ts';
 import { parserOf } from './types.ts';
 
@@ -174,7 +174,7 @@ export class Database {
       // Not awaited: it shares the round trip of the first statement.
       const begun = client.query(begin);
       begun.catch(() => {});
-      const tx = { inTransaction: true, ...this.#sql((s) => client.query(s)) } as const;
+      const tx = { inTransaction: true, ...this.#sql(explained(client)) } as const;
       const last = await work(tx);
       await begun;
       const result = await this.#committed(client, last());
@@ -282,6 +282,19 @@ export class Database {
     }
     return name;
   }
+}
+
+/**
+ * Sends statements; those that fail only because one before them has (in_failed_sql_transaction) fail as that one did:
+ * of several that are under way, whoever waits may hear of a later one first.
+ */
+function explained(client: pg.ClientBase) {
+  let first: unknown;
+  return (statement: pg.QueryConfig): Promise<pg.QueryResult> =>
+    client.query(statement).catch((caught: unknown) => {
+      first ??= caught;
+      throw sqlState(caught) === '25P02' ? first : caught;
+    });
 }
 
 /** @returns false when the connection is of no use any more. */
