@@ -38,5 +38,5 @@ export function testSeeds(mode: Mode): void {
   test(`a seed replays identically (${mode})`, async () => {
     const once = await simulate(first, mode);
     expect(await simulate(first, mode)).toEqual(once);
-  });
+  }, 120_000);
 }

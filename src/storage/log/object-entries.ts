@@ -208,6 +208,8 @@ export class ObjectEntries {
         if (start === end) visit(row.baseOffset, row.commitNumber);
         for (let n = start; n < end; n += 1) {
           if (index.steps.offsets[n]! >= row.endOffset) break;
+          // An object may hold several rows of a partition: a step that ends before this one says nothing of it.
+          if (n + 1 < end && index.steps.offsets[n + 1]! <= row.baseOffset) continue;
           visit(Math.max(row.baseOffset, index.steps.offsets[n]!), index.steps.commitNumbers[n]!);
         }
         from = row.endOffset;
