@@ -1,6 +1,7 @@
 // Coordinators of several nodes in one process over one store: leases move as a test says, and what a node sends to the
 // store can be held up on its way. Not for: sockets (harness.ts).
 import type { ManualClock } from '../../base/clock.ts';
+import { FloeError } from '../../base/error.ts';
 import { silentLogger } from '../../base/log.ts';
 import { noMetrics } from '../../base/metrics.ts';
 import { seededIds, seededPrng } from '../../base/prng.ts';
@@ -19,6 +20,8 @@ export class Way {
   #open = () => {};
   /** Calls that wait. */
   waiting = 0;
+  /** True: questions about transactions fail. */
+  isBroken = false;
 
   /** Writes from now on wait until {@link open}. */
   close(): void {
@@ -70,10 +73,11 @@ async function openNode(
   directory.followOthers(() => directory.refresh());
   const way = new Way();
   const parts = { leases, clock, logger: silentLogger, metrics: noMetrics };
+  const store = transactionsOver(metadata.transactions, way);
   const groups = await GroupCoordinator.load({
     ...parts,
     metadata: groupsOver(metadata.groups, way),
-    transactions: metadata.transactions,
+    transactions: store,
     directory,
     settings: resolveSettings(groupSettings, {
       'group.initial.rebalance.delay.ms': '0',
@@ -83,7 +87,7 @@ async function openNode(
   });
   const transactions = await TransactionCoordinator.load({
     ...parts,
-    metadata: transactionsOver(metadata.transactions, way),
+    metadata: store,
     groups,
     settings: resolveSettings(transactionSettings, {}),
   });
@@ -110,6 +114,10 @@ function transactionsOver(transactions: TransactionsMetadata, way: Way): Transac
   return new Proxy(transactions, {
     get(target, name: keyof TransactionsMetadata) {
       const method = target[name].bind(target) as (...args: unknown[]) => Promise<unknown>;
+      if (name === 'describe' && way.isBroken)
+        return async () => {
+          throw new FloeError('unavailable', 'the store is away');
+        };
       if (name !== 'apply') return method;
       return async (...args: unknown[]) => {
         await way.pass();
