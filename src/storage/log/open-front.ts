@@ -226,5 +226,7 @@ export function sequencerSettings(settings: LogSettings, clusterId: string): Seq
     reserveBytes: settings['log.disk.reserve.bytes'],
     ballastBytes: settings['log.disk.ballast.bytes'],
     producerExpirationMs: settings['producer.id.expiration.ms'],
+    followHorizonMs: settings['log.follow.horizon.ms'],
+    giveUpMs: settings['log.put.give.up.ms'],
   };
 }

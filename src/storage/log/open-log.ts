@@ -1,5 +1,6 @@
-// Puts the log together for real: sequencer thread, reader thread, front. Where bytes go follows from the store:
-// a local folder (`file://`) has the write-ahead files of the sequencer, any other store gets an object per flush.
+// Puts the log together for real: sequencer thread, reader thread, front. Where bytes go follows from the stores:
+// with SQLite a local folder (`file://`) has the write-ahead files of the sequencer; any other store, and every store of a
+// cluster (PostgreSQL), gets an object per flush. In a cluster the other brokers are followed from the start.
 import type { MessagePort } from 'node:worker_threads';
 import type { Clock } from '../../base/clock.ts';
 import type { Component } from '../../base/lifecycle.ts';
@@ -14,6 +15,7 @@ import type { ObjectStore } from '../objects/object-store.ts';
 import type { ByteSource } from './byte-source.ts';
 import { nodeDisk } from './disk.ts';
 import { roomyBytes } from './disk-space.ts';
+import type { Follower } from './follower.ts';
 import type { FrontLog } from './front-log.ts';
 import {
   type LogSettings,
@@ -24,6 +26,7 @@ import {
 } from './open-front.ts';
 import type { LogReader } from './reader.ts';
 import { startReaderThread } from './reader-thread.ts';
+import type { MetadataChoice } from './sequencer-backend.ts';
 import { SequencerClient } from './sequencer-client.ts';
 import { SlabPool } from './slab.ts';
 import { type ZoneSource, zoneSource } from './zone-source.ts';
@@ -31,8 +34,10 @@ import { type ZoneSource, zoneSource } from './zone-source.ts';
 export { type LogSettings, loadRecent } from './open-front.ts';
 
 export interface OpenLogOptions {
-  /** Holds metadata and lock; one process at a time. */
+  /** Holds the lock, embedded the metadata, else nothing that can't be lost; one process at a time. */
   readonly dataDir: string;
+  /** Default: SQLite in the data directory. */
+  readonly metadata?: MetadataChoice;
   readonly store: ObjectStore;
   readonly settings: LogSettings;
   readonly clock: Clock;
@@ -41,7 +46,10 @@ export interface OpenLogOptions {
   readonly logger: Logger;
   readonly logLevel: LogLevel;
   readonly metrics: Metrics;
-  /** A thread died of a bug. Default: the error is thrown, which ends the process. */
+  /**
+   * A thread died of a bug, or this broker can't follow the others any more and has to start again. Default: the error
+   * is thrown, which ends the process.
+   */
   readonly onFatal?: (error: Error) => void;
 }
 
@@ -51,6 +59,8 @@ export interface OpenedLog extends Component {
   readonly directory: TopicDirectory;
   readonly clusterId: string;
   readonly reader: LogReader;
+  /** Brings what other brokers commit, and is told of their hints; undefined where nobody else commits. */
+  readonly follower?: Follower;
   /** Where stored bytes are read from: background work reads there, too. */
   readonly source: ByteSource;
   /** Where the store isn't a local folder: who of the zone reads what, to be set by whoever knows the cluster. */
@@ -69,12 +79,13 @@ export interface OpenedLog extends Component {
 
 /** @throws FloeError `conflict`: data directory in use, or storage and metadata of different clusters. */
 export async function openLog(options: OpenLogOptions): Promise<OpenedLog> {
-  const { settings, store, clock, ids } = options;
+  const { settings, store, clock, ids, metadata: choice = { kind: 'sqlite' } } = options;
   const client = await SequencerClient.open({
     data: {
       dataDir: options.dataDir,
       logLevel: options.logLevel,
       producerExpirationMs: settings['producer.id.expiration.ms'],
+      metadata: choice,
     },
     onFatal: options.onFatal ?? rethrow,
   });
@@ -87,7 +98,8 @@ export async function openLog(options: OpenLogOptions): Promise<OpenedLog> {
       nowMs: clock.now(),
     });
     await metadata.cluster.keepClusterId(clusterId);
-    const opened = await assemble(options, { client, metadata, clusterId });
+    const shared = choice.kind === 'postgres';
+    const opened = await assemble(options, { client, metadata, clusterId, shared });
     return {
       ...opened,
       async stop() {
@@ -106,13 +118,15 @@ interface Parts {
   readonly client: SequencerClient;
   readonly metadata: Metadata;
   readonly clusterId: string;
+  /** Other brokers use the same stores. */
+  readonly shared: boolean;
 }
 
 async function assemble(options: OpenLogOptions, parts: Parts): Promise<OpenedLog> {
   const { settings, store } = options;
-  const { client, metadata, clusterId } = parts;
+  const { client, metadata, clusterId, shared } = parts;
   const slabs = SlabPool.create(settings['log.slab.bytes'], settings['log.slab.count']);
-  const root = localRoot(store);
+  const root = shared ? undefined : localRoot(store);
   await client.start({
     settings: sequencerSettings(settings, clusterId),
     slabs: slabs.shared,
@@ -129,7 +143,16 @@ async function assemble(options: OpenLogOptions, parts: Parts): Promise<OpenedLo
   const zone = thread === undefined ? zoneSource(options) : undefined;
   const source = thread?.source ?? zone!;
   const local = root !== undefined;
-  const front = await openFront({ ...options, ...parts, sequencer: client, slabs, source, local });
+  const following = { onFatal: options.onFatal ?? rethrow };
+  const front = await openFront({
+    ...options,
+    ...parts,
+    sequencer: client,
+    slabs,
+    source,
+    local,
+    ...(shared ? { following } : {}),
+  });
   client.onSealed = (objectId) => front.reader.sealed(objectId);
   client.onMarkers = (commit) => front.log.committed([commit]);
   return {
@@ -145,7 +168,9 @@ async function assemble(options: OpenLogOptions, parts: Parts): Promise<OpenedLo
       root === undefined ||
       nodeDisk(root).freeBytes() >= roomyBytes(sequencerSettings(settings, clusterId)),
     async stop() {
+      // Flushes that are on their way may wait for commits of others.
       await front.log.stop();
+      await front.stopFollowing();
       await thread?.stop();
     },
   };

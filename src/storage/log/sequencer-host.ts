@@ -24,6 +24,9 @@ export interface SequencerSettings {
   readonly reserveBytes: number;
   readonly ballastBytes: number;
   readonly producerExpirationMs: number;
+  /** A shared metadata store: how long commits are kept for those who follow, and a commit is tried. */
+  readonly followHorizonMs: number;
+  readonly giveUpMs: number;
 }
 
 export interface SequencerHostOptions {

@@ -1,36 +1,32 @@
-// The sequencer's thread: holds the data directory's lock, the SQLite store and the local WAL. Flushes come as
-// messages of typed arrays; other metadata calls come on ports of their own (metadata/remote.ts) and take their turn
-// between flushes in the event loop. Entry point of a worker; see sequencer-client.ts for the other end.
-import { join } from 'node:path';
+// The sequencer's thread: holds the data directory's lock and what sequencer-backend.ts or postgres-backend.ts open
+// (SQLite and the local WAL, or connections to PostgreSQL). Flushes come as messages of typed arrays; other metadata
+// calls come on ports of their own (metadata/remote.ts) and take their turn between flushes in the event loop. Entry
+// point of a worker; see sequencer-client.ts for the other end.
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { systemClock } from '../../base/clock.ts';
 import { type ErrorShape, errorToShape } from '../../base/error.ts';
 import { createLogger, type LogLevel } from '../../base/log.ts';
 import type { FlushRow } from '../../metadata/log.ts';
 import { serveMetadata } from '../../metadata/remote.ts';
-import { openSqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { lockDataDir } from './data-dir-lock.ts';
-import { nodeDisk } from './disk.ts';
-import { type SequencerHost, type SequencerSettings, startSequencer } from './sequencer-host.ts';
-import type { FlushReply, FlushRequest } from './sequencer-port.ts';
-import { type SharedSlabs, SlabPool } from './slab.ts';
+import {
+  type BackendStart,
+  type MetadataChoice,
+  openSqliteBackend,
+  type SequencerBackend,
+} from './sequencer-backend.ts';
+import type { FlushReply, FlushRequest, SequencerPort } from './sequencer-port.ts';
 
 /** Given at birth. */
 export interface SequencerThreadData {
   readonly dataDir: string;
   readonly logLevel: LogLevel;
   readonly producerExpirationMs: number;
+  readonly metadata: MetadataChoice;
 }
 
 export type ToSequencer =
   | { readonly kind: 'metadata'; readonly port: MessagePort }
-  | {
-      readonly kind: 'start';
-      readonly settings: SequencerSettings;
-      readonly slabs: SharedSlabs;
-      /** Directory of the local WAL; undefined when flushes arrive durable. */
-      readonly walRoot?: string;
-    }
+  | ({ readonly kind: 'start' } & Omit<BackendStart, 'onSealed' | 'onMarkers'>)
   | { readonly kind: 'flush'; readonly id: number; readonly request: FlushRequest }
   | { readonly kind: 'retire'; readonly id: number; readonly keys: readonly string[] }
   | { readonly kind: 'roll'; readonly id: number }
@@ -44,48 +40,45 @@ export type FromSequencer =
   | { readonly kind: 'sealed'; readonly objectId: number }
   | { readonly kind: 'markers'; readonly commit: FlushRow };
 
-/** The database's file within the data directory. */
-export const METADATA_FILE = 'metadata.db';
-
 const port = parentPort;
-if (port !== null) run(port, workerData as SequencerThreadData);
+if (port !== null) void run(port, workerData as SequencerThreadData);
 
-function run(port: MessagePort, data: SequencerThreadData): void {
+async function run(port: MessagePort, data: SequencerThreadData): Promise<void> {
   const say = (message: FromSequencer, transfer: ArrayBuffer[] = []) =>
     port.postMessage(message, transfer);
   try {
     const lock = lockDataDir(data.dataDir);
-    const metadata = openSqliteMetadata(join(data.dataDir, METADATA_FILE), {
-      producerExpirationMs: data.producerExpirationMs,
-    });
-    serve(port, say, { metadata, logger: createLogger(data.logLevel), lock });
+    serve(port, say, { backend: await openBackend(data), lock });
     say({ kind: 'opened' });
   } catch (caught) {
     say({ kind: 'refused', error: errorToShape(caught) });
   }
 }
 
+async function openBackend(data: SequencerThreadData): Promise<SequencerBackend> {
+  const { metadata, logLevel } = data;
+  const options = { ...data, logger: createLogger(logLevel) };
+  if (metadata.kind === 'sqlite') return openSqliteBackend(options);
+  // One node alone needs no client of PostgreSQL in memory.
+  const { openPostgresBackend } = await import('./postgres-backend.ts');
+  return openPostgresBackend(metadata, options);
+}
+
 interface Opened {
-  readonly metadata: ReturnType<typeof openSqliteMetadata>;
-  readonly logger: ReturnType<typeof createLogger>;
+  readonly backend: SequencerBackend;
   readonly lock: ReturnType<typeof lockDataDir>;
 }
 
 function serve(
   port: MessagePort,
   say: (message: FromSequencer, transfer?: ArrayBuffer[]) => void,
-  { metadata, logger, lock }: Opened,
+  { backend, lock }: Opened,
 ): void {
-  let host: SequencerHost | undefined;
-  const start = ({ settings, slabs, walRoot }: Extract<ToSequencer, { kind: 'start' }>) => {
+  let sequencer: SequencerPort | undefined;
+  const start = (message: Extract<ToSequencer, { kind: 'start' }>) => {
     try {
-      host = startSequencer({
-        settings,
-        metadata,
-        slabs: SlabPool.attach(slabs),
-        clock: systemClock,
-        logger,
-        ...(walRoot === undefined ? {} : { disk: nodeDisk(walRoot) }),
+      sequencer = backend.start({
+        ...message,
         onSealed: (objectId) => say({ kind: 'sealed', objectId }),
         onMarkers: (commit) => say({ kind: 'markers', commit }),
       });
@@ -95,38 +88,35 @@ function serve(
     }
   };
   const stop = async () => {
-    await host?.stop();
-    metadata.database.checkpoint();
-    metadata.close();
+    await backend.stop();
     lock.release();
     say({ kind: 'stopped' });
     port.close();
   };
+  const answer = (id: number, work: Promise<FlushReply | void>) =>
+    work.then(
+      (reply) => {
+        const transfer = reply === undefined ? [] : [reply.columns.buffer];
+        say({ kind: 'reply', id, reply: reply ?? undefined }, transfer);
+      },
+      (caught) => say({ kind: 'error', id, error: errorToShape(caught) }),
+    );
   port.on('message', (message: ToSequencer) => {
     switch (message.kind) {
       case 'metadata':
-        serveMetadata(metadata, message.port);
+        serveMetadata(backend.metadata, message.port);
         return;
       case 'start':
         start(message);
         return;
       case 'flush':
-        host!.sequencer.submit(message.request).then(
-          (reply) => say({ kind: 'reply', id: message.id, reply }, [reply.columns.buffer]),
-          (caught) => say({ kind: 'error', id: message.id, error: errorToShape(caught) }),
-        );
+        void answer(message.id, sequencer!.submit(message.request));
         return;
       case 'retire':
-        host!.sequencer.retireFiles(message.keys).then(
-          () => say({ kind: 'reply', id: message.id, reply: undefined }),
-          (caught) => say({ kind: 'error', id: message.id, error: errorToShape(caught) }),
-        );
+        void answer(message.id, sequencer!.retireFiles(message.keys));
         return;
       case 'roll':
-        host!.sequencer.roll().then(
-          () => say({ kind: 'reply', id: message.id, reply: undefined }),
-          (caught) => say({ kind: 'error', id: message.id, error: errorToShape(caught) }),
-        );
+        void answer(message.id, sequencer!.roll());
         return;
       case 'stop':
         void stop();

@@ -124,6 +124,11 @@ export const logSettings = {
     max: 60_000,
     doc: 'Several brokers: the same while nobody waits.',
   }),
+  'log.follow.horizon.ms': long({
+    default: 3_600_000,
+    min: 60_000,
+    doc: 'Several brokers: how long commits are kept for followers. A broker that was paused or cut off for longer starts again.',
+  }),
   'log.follow.objects.ms': int({
     default: 3_000,
     min: 10,

@@ -82,6 +82,8 @@ export class TestLog {
         reserveBytes: 0,
         ballastBytes: 0,
         producerExpirationMs: 86_400_000,
+        followHorizonMs: 3_600_000,
+        giveUpMs: 30_000,
       },
       metadata: log.metadata,
       slabs: log.slabs,
