@@ -38,6 +38,8 @@ const MIN_RANGE_BYTES = 256 * 1024;
 const LONG_BYTES = 128 * 1024;
 /** Whole stretches are loaded once the partitions being read make up this share of the bytes. */
 const DENSE_SHARE = 0.5;
+/** From this share on a partition lies together: its own range is as good, and cuts no entry in two. */
+const ALONE_SHARE = 0.9;
 /** Entries that tell how dense a partition lies. */
 const MAX_SAMPLED = 64;
 /** Loads after which it is asked anew who reads an object. */
@@ -108,6 +110,11 @@ export class BlockLoader {
   }
 
   #range({ maxBytes }: Pick<LoadRequest, 'maxBytes'>, { columns, end }: Segment, n: number) {
+    const { maxGap, maxRange, restShare = 0 } = this.#limits;
+    if (restShare > 0) {
+      const rest = growRange(columns, [n, end], { maxGap, maxRange: maxRange * (1 + restShare) });
+      if (rest.end === end) return rest;
+    }
     const wanted = entriesFor(columns, [n, end], Math.max(maxBytes, this.#minRange));
     return growRange(columns, [n, wanted.end], this.#limits);
   }
@@ -119,8 +126,8 @@ export class BlockLoader {
     while (isMarker(columns.kinds[end - 1]!)) end -= 1;
     const readers = this.#noteReader(object.objectId, partitionId);
     const size = this.#limits.maxRange;
-    if (readers < 2 || readers * shareAfter(columns, [n, end], size) < DENSE_SHARE)
-      return undefined;
+    const share = shareAfter(columns, [n, end], size);
+    if (readers < 2 || share >= ALONE_SHARE || readers * share < DENSE_SHARE) return undefined;
     const position = Math.floor(entryStartByte(columns, n) / size) * size;
     // An entry that reaches over the border of two stretches is read alone.
     if (entryEndByte(columns, n) > position + size)

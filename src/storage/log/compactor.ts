@@ -302,9 +302,10 @@ export class Compactor {
     const { rows: replaced, openObjects, openCommit } = work;
     const { entries } = layout;
     const { lease } = this.#options;
+    let objectId: number;
     try {
       const nowMs = clock.now();
-      await metadata.objects.replace({
+      objectId = await metadata.objects.replace({
         object: { key, bytes },
         entries,
         replaced,
@@ -320,7 +321,16 @@ export class Compactor {
       throw caught;
     }
     this.#swapped(work, bytes);
+    await this.#learn(objectId);
     return bytes;
+  }
+
+  /** What was just made may be merged with its like long before the round comes to it. */
+  async #learn(objectId: number): Promise<void> {
+    const [use] = await this.#options.metadata.objects.uses(objectId - 1, 1);
+    if (use?.object.objectId !== objectId) return;
+    this.#uses.set(objectId, use);
+    this.#seen.add(objectId);
   }
 
   #swapped({ rows, openObjects, shares }: Work, bytes: number): void {

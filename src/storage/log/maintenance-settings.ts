@@ -64,9 +64,9 @@ export const maintenanceSettings = {
     doc: 'Objects with less than this of each partition on average are merged, so that a partition reads back in large calls.',
   }),
   'log.compact.store.share.bytes': long({
-    default: 4 * MIB,
+    default: 8 * MIB,
     min: 0,
-    doc: 'S3: the same; a read of a store costs as much money and time as 4 MiB do.',
+    doc: 'S3: the same; a read of a store costs as much money and time as 4 MiB do, and the last one of a share is seldom full.',
   }),
   'log.compact.gather.ms': long({
     default: 60_000,

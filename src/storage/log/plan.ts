@@ -11,6 +11,8 @@ export interface PlanLimits {
   readonly maxRange: number;
   /** A read call brings at least this much where it lies together, however little was asked for. Default: 256 KiB. */
   readonly minRange?: number;
+  /** A range may be longer by this share of `maxRange` where that saves a read call for the rest. Default: 0. */
+  readonly restShare?: number;
 }
 
 /** Bytes `[position, position + length)` of an object, which hold entries `[start, end)` whole; markers have no bytes. */

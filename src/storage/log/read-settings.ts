@@ -95,8 +95,13 @@ export const readSettings = {
   }),
 };
 
-/** The settings of either kind of store under the names of local files; `minRange` as PlanLimits. */
-export type ReadLimits = Values<typeof readSettings> & { readonly minRange?: number };
+/** The settings of either kind of store under the names of local files; `remote` as PlanLimits have it. */
+export type ReadLimits = Values<typeof readSettings> & {
+  readonly remote?: { readonly minRange: number; readonly restShare: number };
+};
+
+/** A rest of less than half a read comes along with the read before it. */
+const REST_SHARE = 0.5;
 
 /** The settings as they hold for reads of a store that is asked over the network (`stored`), or of local files. */
 export function readsOf(settings: Values<typeof readSettings>, stored: boolean): ReadLimits {
@@ -107,6 +112,6 @@ export function readsOf(settings: Values<typeof readSettings>, stored: boolean):
     'log.read.gap.bytes': settings['log.read.store.gap.bytes'],
     'log.read.ahead.bytes': settings['log.read.store.ahead.bytes'],
     'log.read.cold.cache.bytes': settings['log.read.store.cold.cache.bytes'],
-    minRange: settings['log.read.store.range.bytes'],
+    remote: { minRange: settings['log.read.store.range.bytes'], restShare: REST_SHARE },
   };
 }

@@ -74,7 +74,7 @@ export class LogReader implements ColdReader {
     const limits = {
       maxGap: settings['log.read.gap.bytes'],
       maxRange: settings['log.read.range.bytes'],
-      ...(settings.minRange === undefined ? {} : { minRange: settings.minRange }),
+      ...settings.remote,
     };
     const loader = (bytes: number) => new BlockLoader(new BlockCache(bytes), source, limits);
     this.#hot = loader(settings['log.read.cache.bytes']);
