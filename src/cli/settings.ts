@@ -7,6 +7,7 @@ import { transactionSettings } from '../broker/transactions/index.ts';
 import { catalogSettings } from '../catalog/index.ts';
 import { clusterSettings } from '../cluster/index.ts';
 import { nodeRoles } from '../metadata/nodes.ts';
+import { postgresSettings } from '../metadata/postgres/settings.ts';
 import { protocolSettings } from '../protocol/index.ts';
 import { querySettings } from '../queries/settings.ts';
 import { externalRegistrySettings } from '../schema-registry/external/index.ts';
@@ -39,6 +40,7 @@ const nodeSettings = {
 export const settingsByArea = {
   Node: nodeSettings,
   Cluster: clusterSettings,
+  'Metadata on PostgreSQL': postgresSettings,
   Broker: { ...protocolSettings, ...brokerSettings },
   Security: securitySettings,
   'Consumer groups': groupSettings,
@@ -54,6 +56,7 @@ export const settingsByArea = {
 export const serverSettings = {
   ...settingsByArea.Node,
   ...settingsByArea.Cluster,
+  ...settingsByArea['Metadata on PostgreSQL'],
   ...settingsByArea.Broker,
   ...settingsByArea.Security,
   ...settingsByArea['Consumer groups'],

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { FloeError } from '../../base/error.ts';
+import { assertServer } from './check-server.ts';
 import type { Database } from './database.ts';
 import { migrate } from './migrations.ts';
 import { openTestDatabase, startPostgres, type TestServer } from './testing.ts';
@@ -199,4 +200,17 @@ test('a migration waits for a busy table without holding up others', async () =>
     { id: 7, x: null },
     { id: 8, x: null },
   ]);
+});
+
+test('a server that would lose acked commits is refused, with every remedy', async () => {
+  const name = new URL(db.options.url).pathname.slice(1);
+  await db.session((client) => client.query(`ALTER DATABASE ${name} SET synchronous_commit = off`));
+  const other = openTestDatabase(db.options.url);
+  await expect(assertServer(other, false)).rejects.toMatchObject({
+    code: 'unsupported',
+    message: expect.stringMatching(/set fsync = on.*; synchronous_commit is off: set .* = on/),
+  });
+  // As tests open it.
+  expect(await assertServer(other, true)).toEqual([]);
+  await other.close();
 });
