@@ -51,3 +51,37 @@ test('a file that is no map is refused', () => {
   expect(() => serveOptions({ config: config('- a\n- b\n'), set: [] })).toThrow('must be a map');
   expect(() => serveOptions({ config: config('a: [\n'), set: [] })).toThrow('--config');
 });
+
+test('flags of a node in a cluster are settings under shorter names', () => {
+  const options = serveOptions({
+    nodeId: '7',
+    rack: 'a',
+    roles: 'front,http',
+    s3Endpoint: 'http://store:9000',
+    advertise: 'floe.example:9094',
+    set: ['broker.rack=b'],
+  });
+  expect(options.nodeId).toBe(7);
+  expect(options.settings).toEqual({
+    'node.id': '7',
+    'broker.rack': 'a',
+    'node.roles': 'front,http',
+    's3.endpoint': 'http://store:9000',
+    'advertised.listeners': 'PLAINTEXT://floe.example:9094',
+  });
+  const file = serveOptions({ config: config('rack: a\nbroker.id: 3\n'), set: [] });
+  expect(file.settings).toEqual({ 'broker.rack': 'a', 'broker.id': '3' });
+  expect(file.nodeId).toBe(3);
+  expect(serveOptions({ set: [] }).nodeId).toBeUndefined();
+});
+
+test('the advertised address is that of the first listener, said once', () => {
+  const set = ['listeners=CLIENTS://0.0.0.0:9092,INTERNAL://0.0.0.0:9093'];
+  expect(serveOptions({ advertise: 'a:1', set }).settings['advertised.listeners']).toBe(
+    'CLIENTS://a:1',
+  );
+  expect(() =>
+    serveOptions({ advertise: 'a:1', set: ['advertised.listeners=PLAINTEXT://b:1'] }),
+  ).toThrow('--advertise: "a:1": advertised.listeners says it already');
+  expect(() => serveOptions({ advertise: 'nowhere', set: [] })).toThrow('is not HOST:PORT');
+});

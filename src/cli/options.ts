@@ -15,6 +15,8 @@ export interface ServeOptions {
   readonly http: Address;
   /** `file:///…` or `s3://bucket/prefix`; undefined: a folder of the data directory. */
   readonly storage: string | undefined;
+  /** `postgres://…`: this node is one of several on that database; undefined: it is alone, with SQLite. */
+  readonly metadata: string | undefined;
   /** This node's id in its cluster; undefined: the cluster assigns one. */
   readonly nodeId: number | undefined;
   /** By name, as text, not yet checked. */
@@ -29,6 +31,7 @@ export interface ServeFlags {
   readonly catalog?: string;
   readonly http?: string;
   readonly storage?: string;
+  readonly metadata?: string;
   readonly nodeId?: string;
   readonly rack?: string;
   readonly roles?: string;
@@ -46,7 +49,15 @@ const DEFAULTS = {
   http: '127.0.0.1:8080',
 } as const;
 
-const OPTION_NAMES = ['data-dir', 'kafka', 'registry', 'catalog', 'http', 'storage'] as const;
+const OPTION_NAMES = [
+  'data-dir',
+  'kafka',
+  'registry',
+  'catalog',
+  'http',
+  'storage',
+  'metadata',
+] as const;
 
 /** Flags that are settings under a shorter name. */
 const SETTING_FLAGS = [
@@ -86,6 +97,7 @@ export function serveOptions(flags: ServeFlags): ServeOptions {
       `--storage: "${storage}" is not file:///folder or s3://bucket/prefix`,
     );
   }
+  const metadata = metadataOption(flags.metadata ?? file['metadata'], storage);
   return {
     dataDir: resolve(flags.dataDir ?? file['data-dir'] ?? DEFAULTS['data-dir']),
     kafka: address('kafka'),
@@ -93,9 +105,30 @@ export function serveOptions(flags: ServeFlags): ServeOptions {
     catalog: address('catalog'),
     http: address('http'),
     storage: storage?.replace(/\/+$/, ''),
+    metadata,
     nodeId: givenNodeId(settings),
     settings,
   };
+}
+
+function metadataOption(
+  metadata: string | undefined,
+  storage: string | undefined,
+): string | undefined {
+  if (metadata === undefined) return undefined;
+  if (!/^postgres(ql)?:\/\/[^/]/.test(metadata)) {
+    // What is given may hold a password.
+    const text = 'is not postgres://user:password@host:port/database';
+    throw new FloeError('invalid', `--metadata: "${metadata.replace(/:[^:@/]*@/, ':…@')}" ${text}`);
+  }
+  // A folder of the data directory is this machine's alone. A file:// URI is the operator's word that all brokers share it.
+  if (storage === undefined) {
+    throw new FloeError(
+      'invalid',
+      '--metadata postgres://… is for brokers that share their storage: say --storage s3://bucket/prefix, or file:///folder if it is one that all of them see',
+    );
+  }
+  return metadata;
 }
 
 /** `--advertise` is the address of the first listener. */

@@ -29,6 +29,7 @@ import {
 } from '../schema-registry/index.ts';
 import { makeDataDir } from '../storage/log/data-dir-lock.ts';
 import { openLog } from '../storage/log/open-log.ts';
+import type { MetadataChoice } from '../storage/log/sequencer-backend.ts';
 import {
   type ObjectStore,
   openObjectStore,
@@ -100,7 +101,13 @@ async function start(node: Node): Promise<Floe> {
   const store = await openStore(node);
   const opened = lifecycle.add(
     'log',
-    await openLog({ ...node, dataDir: options.dataDir, store, logLevel: settings['log.level'] }),
+    await openLog({
+      ...node,
+      dataDir: options.dataDir,
+      store,
+      logLevel: settings['log.level'],
+      metadata: metadataChoice(node),
+    }),
   );
   const secured = lifecycle.add(
     'security',
@@ -194,6 +201,12 @@ async function start(node: Node): Promise<Floe> {
       await lifecycle.stop();
     },
   };
+}
+
+function metadataChoice({ options, settings }: Node): MetadataChoice {
+  const { metadata: url, nodeId } = options;
+  if (url === undefined) return { kind: 'sqlite' };
+  return { kind: 'postgres', url, settings, applicationName: `floe ${nodeId ?? ''}`.trim() };
 }
 
 async function openStore(node: Node): Promise<ObjectStore> {

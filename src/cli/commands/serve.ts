@@ -24,6 +24,10 @@ export function serveCommand(): Command {
       '--storage <uri>',
       'file:///folder or s3://bucket/prefix (default: a folder of the data dir)',
     )
+    .option(
+      '--metadata <url>',
+      'postgres://user:password@host/database: one broker of several (default: SQLite, alone)',
+    )
     .option('--s3-endpoint <url>', 'of the bucket, when it is not at AWS')
     .option('--node-id <n>', 'id of this broker (default: 1; in a cluster: a free one)')
     .option('--rack <name>', 'zone of this node: clients of the same zone are sent to it')
