@@ -35,6 +35,17 @@ test('flag before --set before file', () => {
   expect(options.settings).toEqual({ 'num.partitions': '4', 'log.retention.hours': '5', a: 'b=c' });
 });
 
+test('one broker of several needs storage that all of them see', () => {
+  const metadata = 'postgres://floe@db/floe';
+  const bucket = { metadata, storage: 's3://bucket', set: [] };
+  expect(serveOptions(bucket).metadata).toBe(metadata);
+  expect(serveOptions({ metadata, storage: 'file:///shared', set: [] }).metadata).toBe(metadata);
+  expect(() => serveOptions({ metadata, set: [] })).toThrow('say --storage s3://bucket/prefix');
+  expect(() => serveOptions({ ...bucket, metadata: 'mysql://u:secret@h/d' })).toThrow(
+    '--metadata: "mysql://u:…@h/d" is not postgres://',
+  );
+});
+
 test.each([
   [{ set: ['novalue'] }, '--set: "novalue" is not key=value'],
   [

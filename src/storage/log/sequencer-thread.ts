@@ -93,11 +93,11 @@ function serve(
     say({ kind: 'stopped' });
     port.close();
   };
-  const answer = (id: number, work: Promise<FlushReply | void>) =>
+  const answer = (id: number, work: Promise<FlushReply | undefined>) =>
     work.then(
       (reply) => {
         const transfer = reply === undefined ? [] : [reply.columns.buffer];
-        say({ kind: 'reply', id, reply: reply ?? undefined }, transfer);
+        say({ kind: 'reply', id, reply }, transfer);
       },
       (caught) => say({ kind: 'error', id, error: errorToShape(caught) }),
     );
@@ -113,10 +113,10 @@ function serve(
         void answer(message.id, sequencer!.submit(message.request));
         return;
       case 'retire':
-        void answer(message.id, sequencer!.retireFiles(message.keys));
+        void answer(message.id, sequencer!.retireFiles(message.keys).then(nothing));
         return;
       case 'roll':
-        void answer(message.id, sequencer!.roll());
+        void answer(message.id, sequencer!.roll().then(nothing));
         return;
       case 'stop':
         void stop();
@@ -124,3 +124,5 @@ function serve(
     }
   });
 }
+
+const nothing = (): undefined => undefined;
