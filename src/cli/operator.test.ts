@@ -6,7 +6,7 @@ import { operatorApp } from './operator.ts';
 
 const app = operatorApp({
   metrics: {} as PrometheusMetrics,
-  tables: { elsewhere: () => undefined } as unknown as TableTopics,
+  tables: { elsewhere: async () => undefined } as unknown as TableTopics,
   attach: () => ({ type: 'embedded', uri: 'http://', warehouse: '', s3Endpoint: '' }),
   sql: async () => fastify(),
   cluster: {

@@ -90,6 +90,8 @@ export function clusterPlacement({ cluster, leases, words }: SharedTables): Tabl
     const holder = leases.holder(name);
     return cluster.nodes().find(({ nodeId }) => nodeId === holder);
   };
+  /** Tables whose lease is being given up. */
+  const endings = new Map<string, Promise<void>>();
   const shards = Array.from({ length: UPKEEP_SHARDS }, (_, shard) => shardLease(shard));
   const unwant = [...shards, SWEEP].map((name) =>
     // A run under way when it is lost is harmless, and the next one isn't begun.
@@ -98,8 +100,26 @@ export function clusterPlacement({ cluster, leases, words }: SharedTables): Tabl
   return {
     words,
     self,
-    coordinate: (topicId, { gained, lost }) =>
-      leases.want({ name: leaseOf(topicId), role: 'tables', gained, lost }),
+    coordinate(topicId, { gained, lost }) {
+      let end: (() => Promise<void>) | undefined;
+      let over = false;
+      const begin = () => {
+        if (!over) end = leases.want({ name: leaseOf(topicId), role: 'tables', gained, lost });
+      };
+      // A lease is wanted once: a table that comes back waits for its former end.
+      const former = endings.get(topicId);
+      if (former === undefined) begin();
+      const begun = former?.then(begin) ?? Promise.resolve();
+      return () => {
+        over = true;
+        const ending = begun.then(() => end?.());
+        endings.set(topicId, ending);
+        void ending.finally(() => {
+          if (endings.get(topicId) === ending) endings.delete(topicId);
+        });
+        return ending;
+      };
+    },
     coordinates: (topicId) => leases.held(leaseOf(topicId)) !== undefined,
     coordinatorOf: (topicId) => holderOf(leaseOf(topicId)),
     lanesOf: ({ topicId, partitions }) =>

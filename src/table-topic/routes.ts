@@ -40,7 +40,7 @@ export function tableRoutes(app: FastifyInstance, { tables, send = fetch }: Tabl
     return (request: FastifyRequest<Named>, reply: FastifyReply) =>
       answer(reply, async () => {
         const { name } = request.params;
-        const elsewhere = tables.elsewhere(name, duty);
+        const elsewhere = await tables.elsewhere(name, duty);
         if (elsewhere === undefined) return work(name, request.body);
         return forward(request, reply, { ...elsewhere, send });
       });

@@ -188,18 +188,33 @@ export class TableTopics implements Component {
     throw new FloeError('unavailable', `the table of topic "${name}" is ${state}${why}`);
   }
 
-  /** The node to send a command to; undefined: this one. @throws FloeError `not-found`. */
-  elsewhere(name: string, duty: TableDuty): { node: ClusterNode; self: number } | undefined {
-    const { topic, held } = this.#byName(name);
-    const { self, words } = this.#placement;
-    if (words === undefined || self === undefined) return undefined;
-    const { topicId } = topic;
-    if (duty === 'coordinator' ? held : this.#placement.maintains(topicId)) return undefined;
-    const node =
-      duty === 'coordinator'
-        ? this.#placement.coordinatorOf(topicId)
-        : this.#placement.maintainerOf(topicId);
-    return node === undefined || node.nodeId === self ? undefined : { node, self };
+  /** The node to send a command to; undefined: this one, or nobody knows. @throws FloeError `not-found`. */
+  async elsewhere(
+    name: string,
+    duty: TableDuty,
+  ): Promise<{ readonly node: ClusterNode; readonly self: number } | undefined> {
+    const { clock } = this.#options;
+    const { self } = this.#placement;
+    const entry = this.#byName(name);
+    const until = clock.monotonic() + FIND_MS;
+    // Who holds a lease that nobody here asked about lately is looked up behind the question.
+    while (self !== undefined && !this.#isHere(entry, duty)) {
+      const node = this.#nodeOf(entry.topic.topicId, duty);
+      if (node !== undefined && node.nodeId !== self) return { node, self };
+      if (clock.monotonic() >= until) break;
+      await clock.sleep(FIND_STEP_MS);
+    }
+    return undefined;
+  }
+
+  #isHere({ topic, held }: Entry, duty: TableDuty): boolean {
+    return duty === 'coordinator' ? held : this.#placement.maintains(topic.topicId);
+  }
+
+  #nodeOf(topicId: string, duty: TableDuty): ClusterNode | undefined {
+    return duty === 'coordinator'
+      ? this.#placement.coordinatorOf(topicId)
+      : this.#placement.maintainerOf(topicId);
   }
 
   /** The tables that this process maintains now. */
@@ -636,6 +651,10 @@ export class TableTopics implements Component {
 
 /** After a higher epoch was seen: time enough for a lease to be found lost. */
 const FENCED_MS = 1_000;
+
+/** How long, and how often, one looks for the node that is at a table. */
+const FIND_MS = 3_000;
+const FIND_STEP_MS = 100;
 
 /** The table itself, then its dead-letter table. */
 const upkeepKey = (topic: Topic, at: number) => `${topic.topicId}/${at}`;
