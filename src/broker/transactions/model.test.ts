@@ -1,6 +1,6 @@
-// Clients of both protocols and their zombies against the coordinator over the real store: batches wait between their
-// admission and their commit, answers of the store get lost, the broker restarts, time passes. Whatever happened, an
-// auditor finds every transaction whole (X1–X4, X9, X10): all its batches and offsets have one fate, the one answered.
+// Clients of both protocols and their zombies against two nodes over the real store: either may coordinate, the groups
+// are on the first, batches go to whichever, and wait between their admission and their commit. Answers of the store get
+// lost, leases move with and without their holder's knowledge, nodes restart, time passes. Whatever happened, an auditor finds every transaction whole (X1–X4, X9, X10): all its batches and offsets have one fate, the one answered.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { assert } from '../../base/assert.ts';
@@ -16,7 +16,7 @@ import { metadataOn, openDatabase, type SqliteMetadata } from '../../metadata/sq
 import { type TestBatch, testColumns } from '../../metadata/test-batches.ts';
 import type { Producer, TransactionsMetadata } from '../../metadata/transactions.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
-import { allLeases } from '../testing/leases.ts';
+import { allOf, leaseBoard, type TestLeases } from '../testing/leases.ts';
 import { AgreeableGroups } from '../testing/transactional-groups.ts';
 import { TransactionCoordinator } from './coordinator.ts';
 import { transactionSettings } from './settings.ts';
@@ -62,7 +62,13 @@ class Client {
 
 type Action =
   | { readonly do: 'start'; readonly id: number; readonly isV2: boolean }
-  | { readonly do: 'write'; readonly client: number; readonly partition: number }
+  | {
+      readonly do: 'write';
+      readonly client: number;
+      readonly partition: number;
+      /** The node that admits it. */
+      readonly via: number;
+    }
   | { readonly do: 'stage'; readonly client: number }
   | {
       readonly do: 'end';
@@ -74,6 +80,8 @@ type Action =
   | { readonly do: 'flush'; readonly count: number }
   | { readonly do: 'lose'; readonly how: 'before' | 'after' }
   | { readonly do: 'pass'; readonly ms: number }
+  /** The other node coordinates from now on; the one before is told so, or finds that its time is up. */
+  | { readonly do: 'move'; readonly isTold: boolean }
   | { readonly do: 'restart' };
 
 class World {
@@ -82,10 +90,15 @@ class World {
   readonly #clients: Client[] = [];
   readonly #all: Told[] = [];
   readonly #identities = new Set<string>();
+  /** Where groups are coordinated: what ends on the other node is not told to them. */
   #groups = new AgreeableGroups();
+  #leases!: readonly TestLeases[];
+  /** Which node coordinates. */
+  #holder = 0;
+  #asked = 0;
   #waiting: Waiting[] = [];
   #metadata: SqliteMetadata = metadataOn(this.#database);
-  #coordinator!: TransactionCoordinator;
+  #nodes!: readonly TransactionCoordinator[];
   #lose: 'before' | 'after' | undefined;
   #flushes = 0;
 
@@ -105,7 +118,7 @@ class World {
       case 'start':
         return this.#begin(IDS[action.id]!, action.isV2);
       case 'write':
-        return this.#write(this.#pick(action.client), PARTITIONS[action.partition]!);
+        return this.#write(this.#pick(action.client), PARTITIONS[action.partition]!, action.via);
       case 'stage':
         return this.#stage(this.#pick(action.client));
       case 'end':
@@ -117,8 +130,10 @@ class World {
         return;
       case 'pass':
         return this.#clock.advance(action.ms);
+      case 'move':
+        return this.#move(action.isTold);
       case 'restart':
-        await this.#coordinator.stop();
+        await this.#stop();
         this.#waiting = [];
         this.#metadata = metadataOn(this.#database);
         return this.#load();
@@ -151,8 +166,22 @@ class World {
       if (fates.length > 0 && told.outcome !== 'unknown')
         expect(fates[0], `transaction ${told.number}`).toBe(told.outcome === 'committed');
     }
-    await this.#coordinator.stop();
+    await this.#stop();
     this.#database.close();
+  }
+
+  async #stop(): Promise<void> {
+    await Promise.all(this.#nodes.map((node) => node.stop()));
+  }
+
+  async #move(isTold: boolean): Promise<void> {
+    const names = allOf('transactions');
+    const [from, to] = [this.#leases[this.#holder]!, this.#leases[1 - this.#holder]!];
+    if (isTold) await from.lose(...names);
+    else from.isLate = true;
+    to.isLate = false;
+    await to.take(...names);
+    this.#holder = 1 - this.#holder;
   }
 
   async #load(): Promise<void> {
@@ -163,10 +192,20 @@ class World {
       this.#groups.pending.found(transactionalId, groupIds);
     for (const { group, offsets } of await this.#metadata.groups.load())
       this.#groups.applied.push([group.groupId, [offsets[0]!.offset]]);
-    this.#coordinator = await TransactionCoordinator.load({
+    this.#leases = leaseBoard(this.#metadata.leases, 2);
+    const [first, second] = this.#leases as [TestLeases, TestLeases];
+    this.#nodes = [
+      await this.#node(first, this.#groups),
+      await this.#node(second, new AgreeableGroups()),
+    ];
+    await this.#leases[this.#holder]!.take(...allOf('transactions'));
+  }
+
+  #node(leases: TestLeases, groups: AgreeableGroups): Promise<TransactionCoordinator> {
+    return TransactionCoordinator.load({
       metadata: this.#flaky(),
-      leases: allLeases(),
-      groups: this.#groups,
+      leases,
+      groups,
       settings: resolveSettings(transactionSettings, {}),
       clock: this.#clock,
       logger: silentLogger,
@@ -205,8 +244,8 @@ class World {
 
   async #begin(id: string, isV2: boolean): Promise<void> {
     const client = new Client(id, isV2, this.#tell());
-    const reply = await this.#untilTold(() =>
-      this.#coordinator.initProducerId(id, { timeoutMs: TIMEOUT_MS }),
+    const reply = await this.#untilTold((node) =>
+      node.initProducerId(id, { timeoutMs: TIMEOUT_MS }),
     );
     expect(reply.errorCode).toBe(0);
     const { producerId, producerEpoch } = reply;
@@ -217,22 +256,20 @@ class World {
     this.#clients.push(client);
   }
 
-  async #write(client: Client | undefined, partitionId: number): Promise<void> {
+  async #write(client: Client | undefined, partitionId: number, via: number): Promise<void> {
     if (client === undefined || client.mustAbort) return;
     const { id, isV2, identity, told } = client;
     if (!isV2) {
-      const code = await this.#untilTold(() =>
-        this.#coordinator.addPartitions(id, identity!, [partitionId]),
+      const code = await this.#untilTold((node) =>
+        node.addPartitions(id, identity!, [partitionId]),
       );
       if (code !== 0) return this.#fence(client, code);
     }
     const mode = isV2 ? 'implicit' : 'verify';
-    const admission = this.#coordinator.admit({
-      transactionalId: id,
-      ...identity!,
-      partitionId,
-      mode,
-    });
+    const node = this.#nodes[via]!;
+    const learnt = await node.learn(id, identity!, mode);
+    const request = { transactionalId: id, ...identity!, partitionId, mode } as const;
+    const admission = node.admit(request, learnt);
     if (typeof admission === 'number') {
       // Retriable: a real client sends it again, this one gives the transaction up.
       if (admission === ErrorCode.NOT_ENOUGH_REPLICAS) client.mustAbort = true;
@@ -252,9 +289,8 @@ class World {
     const groupId = `g${told.number}`;
     const row = { partitionId: 1, offset: told.number, leaderEpoch: 0, metadata: '' };
     const offsets = [{ ...row, commitMs: 0, expireMs: -1 }];
-    const code = await this.#untilTold(() =>
-      this.#coordinator.stageOffsets(id, identity!, { groupId, offsets, mode: 'implicit' }),
-    );
+    const staged = { groupId, offsets, mode: 'implicit' } as const;
+    const code = await this.#untilTold(() => this.#nodes[0]!.stageOffsets(id, identity!, staged));
     if (code !== 0) return this.#fence(client, code);
     told.hasOffsets = true;
     expect(this.#groups.pending.has(groupId, 1)).toBe(true);
@@ -272,8 +308,8 @@ class World {
     const committed = commit && !client.mustAbort;
     if (told.acked.length === 0 && !told.hasOffsets && !(isV2 && !committed)) return;
     if (isHasty) this.#takeBack(client, mine);
-    const { errorCode, ...next } = await this.#untilTold(() =>
-      this.#coordinator.end(id, identity!, { committed, bump: isV2 }),
+    const { errorCode, ...next } = await this.#untilTold((node) =>
+      node.end(id, identity!, { committed, bump: isV2 }),
     );
     if (errorCode !== 0) {
       // Fenced after a lost answer: nobody will ever tell this client.
@@ -304,10 +340,12 @@ class World {
   }
 
   async #untilTold<T extends number | { readonly errorCode: number }>(
-    ask: () => Promise<T>,
+    ask: (node: TransactionCoordinator) => Promise<T>,
   ): Promise<T> {
+    // As clients do that look for the coordinator; they may begin with the wrong one.
     for (;;) {
-      const answer = await ask();
+      this.#asked += 1;
+      const answer = await ask(this.#nodes[this.#asked % 2]!);
       const code = typeof answer === 'number' ? answer : answer.errorCode;
       if (!LOST.has(code)) return answer;
     }
@@ -357,7 +395,15 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ do: fc.constant('start'), id: fc.nat(1), isV2: fc.boolean() }),
   },
-  { weight: 8, arbitrary: fc.record({ do: fc.constant('write'), client, partition: fc.nat(1) }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      do: fc.constant('write'),
+      client,
+      partition: fc.nat(1),
+      via: fc.nat(1),
+    }),
+  },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('stage'), client }) },
   {
     weight: 5,
@@ -380,10 +426,11 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ do: fc.constant('pass'), ms: fc.constantFrom(500, 4_000, 9_000) }),
   },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('move'), isTold: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart') }) },
 ) as fc.Arbitrary<Action>;
 
-test('every transaction is whole and as it was answered, whatever gets lost (X1–X4, X9, X10)', {
+test('every transaction is whole and as it was answered, whatever gets lost (X1–X4, X9, X10, X12)', {
   timeout: 60_000,
 }, async () => {
   await fc.assert(
