@@ -3,6 +3,7 @@
 import { assert } from '../../base/assert.ts';
 import type { IcebergType } from '../iceberg/types.ts';
 import { Column, grown, INITIAL_CAPACITY, type RowSelection } from './column.ts';
+import { isUtf8Range } from './utf8.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -33,6 +34,30 @@ export class BytesColumn extends Column {
       data.set(source.subarray(start, end), from);
     }
     this.offsets[row + 1] = to;
+  }
+
+  /** Copies `source[start, end)` if it is UTF-8. False: the row is to be rolled back. */
+  appendUtf8(source: Uint8Array, start: number, end: number): boolean {
+    const length = end - start;
+    if (length > LOOP_COPY_BYTES) {
+      if (!isUtf8Range(source, start, end)) return false;
+      this.append(source, start, end);
+      return true;
+    }
+    const row = this.claim();
+    const from = this.offsets[row]!;
+    const to = from + length;
+    if (to > this.data.length) this.reserveBytes(to);
+    const data = this.data;
+    // Checked on the way: most text is ASCII.
+    let all = 0;
+    for (let i = start, j = from; i < end; ) {
+      const byte = source[i++]!;
+      all |= byte;
+      data[j++] = byte;
+    }
+    this.offsets[row + 1] = to;
+    return all < 0x80 || isUtf8Range(source, start, end);
   }
 
   /** Encodes `text` as UTF-8; lone surrogates become U+FFFD. */

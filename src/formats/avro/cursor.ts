@@ -9,6 +9,8 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export class AvroCursor {
   bytes: Uint8Array = new Uint8Array(0);
+  /** The same bytes. */
+  view = new DataView(this.bytes.buffer);
   pos = 0;
   /** First byte that is not the value's. */
   end = 0;
@@ -19,7 +21,10 @@ export class AvroCursor {
   depth = 0;
 
   reset(bytes: Uint8Array, start: number, end: number): void {
-    this.bytes = bytes;
+    if (bytes !== this.bytes) {
+      this.bytes = bytes;
+      this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    }
     this.pos = start;
     this.end = end;
     this.depth = 0;

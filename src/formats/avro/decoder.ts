@@ -132,7 +132,20 @@ class Compiler {
     if (id === undefined) return { step: skipStep(schema), column: undefined };
     const column = this.#columns.byId(id);
     assert(column !== undefined, `T8: field id ${id} bound to "${path}" is in the table's schema`);
-    return { step: this.#value(schema, path, { column, ancestors }), column };
+    const step = this.#value(schema, path, { column, ancestors });
+    const optional = this.#optional(schema, path, { column, ancestors });
+    return { step, column, ...(optional === undefined ? {} : { optional }) };
+  }
+
+  /** Of a union of null and one scalar. */
+  #optional(schema: AvroSchema, path: string, target: Target): Child['optional'] {
+    if (schema.kind !== 'union' || schema.branches.length !== 2) return undefined;
+    const [first, second] = schema.branches as [AvroSchema, AvroSchema];
+    const nullFirst = first.kind === 'null';
+    if (!nullFirst && second.kind !== 'null') return undefined;
+    const value = nullFirst ? second : first;
+    const isScalar = !['null', 'record', 'array', 'map', 'union'].includes(value.kind);
+    return isScalar ? { value: this.#value(value, path, target), nullFirst } : undefined;
   }
 
   #value(schema: AvroSchema, path: string, target: Target): Step {

@@ -10,7 +10,6 @@ import type {
   Int32Column,
   Int64Column,
 } from '../arrow/scalar-columns.ts';
-import { isUtf8Range } from '../arrow/utf8.ts';
 import { parsePrimitive } from '../iceberg/primitive.ts';
 import type { Step } from './cursor.ts';
 import { logicalStep } from './logical-steps.ts';
@@ -67,19 +66,13 @@ function longStep(target: Int64Column): Step {
   };
 }
 
-const floatBits = new DataView(new ArrayBuffer(8));
-
-/** Little-endian IEEE 754; through a small view, since the source is rarely aligned. */
+/** Little-endian IEEE 754, rarely aligned. */
 function floatStep(kind: 'float' | 'double', column: Column): Step | undefined {
   if (column.type !== 'double' && (column.type !== 'float' || kind !== 'float')) return undefined;
   const target = column as FloatColumn;
-  const width = kind === 'float' ? 4 : 8;
-  return (cursor) => {
-    const at = cursor.take(width);
-    const { bytes } = cursor;
-    for (let i = 0; i < width; i++) floatBits.setUint8(i, bytes[at + i]!);
-    target.append(width === 4 ? floatBits.getFloat32(0, true) : floatBits.getFloat64(0, true));
-  };
+  return kind === 'float'
+    ? (cursor) => target.append(cursor.view.getFloat32(cursor.take(4), true))
+    : (cursor) => target.append(cursor.view.getFloat64(cursor.take(8), true));
 }
 
 function textStep(target: BytesColumn): Step {
@@ -87,9 +80,8 @@ function textStep(target: BytesColumn): Step {
     const length = cursor.readLength();
     const start = cursor.pos;
     const end = start + length;
-    if (!isUtf8Range(cursor.bytes, start, end)) RowFailure.raise('invalid UTF-8');
     cursor.pos = end;
-    target.append(cursor.bytes, start, end);
+    if (!target.appendUtf8(cursor.bytes, start, end)) RowFailure.raise('invalid UTF-8');
   };
 }
 

@@ -10,6 +10,8 @@ import type { AvroCursor, Step } from './cursor.ts';
 export interface Child {
   readonly step: Step;
   readonly column: Column | undefined;
+  /** Of a union with null: the step of what isn't null, called where the branch is read; `step` does all of it. */
+  readonly optional?: { readonly value: Step; readonly nullFirst: boolean };
 }
 
 /** Calls per function: larger ones aren't optimised as a whole. */
@@ -36,22 +38,34 @@ export function unroll(children: readonly Child[], parent: Parent): Step {
 }
 
 function writtenOut(children: readonly Child[], parent: Parent): Step {
-  const declarations = children.map((_, i) => `const s${i} = steps[${i}], c${i} = columns[${i}];`);
-  const calls = children.map(({ column }, i) => {
+  const declarations = children.map(
+    (_, i) => `const s${i} = steps[${i}], c${i} = columns[${i}], v${i} = values[${i}];`,
+  );
+  const calls = children.map(({ column, optional }, i) => {
     const pad = column === undefined ? '' : `if (c${i}.length < row) c${i}.padTo(row);`;
-    return `${pad} s${i}(cursor);`;
+    if (optional === undefined || column === undefined) return `${pad} s${i}(cursor);`;
+    // Branches 0 and 1 are the bytes 0 and 2; whatever else comes is for the whole step to judge.
+    const [isNull, isValue] = optional.nullFirst ? [0, 2] : [2, 0];
+    return `${pad} {
+      const branch = cursor.pos < cursor.end ? cursor.bytes[cursor.pos] : -1;
+      if (branch === ${isValue}) { cursor.pos++; v${i}(cursor); }
+      else if (branch === ${isNull}) { cursor.pos++; c${i}.appendNull(); }
+      else s${i}(cursor);
+    }`;
   });
   const body = `"use strict";
     ${declarations.join('\n')}
     return (cursor) => { const row = parent.length; ${calls.join('\n')} };`;
-  const make = new Function('steps', 'columns', 'parent', body) as (
+  const make = new Function('steps', 'columns', 'values', 'parent', body) as (
     steps: readonly Step[],
     columns: readonly (Column | undefined)[],
+    values: readonly (Step | undefined)[],
     parent: Parent,
   ) => (cursor: AvroCursor) => void;
   return make(
     children.map(({ step }) => step),
     children.map(({ column }) => column),
+    children.map(({ optional }) => optional?.value),
     parent,
   );
 }
