@@ -42,7 +42,11 @@ const fetch = (session: { readonly sessionId: number; readonly sessionEpoch: num
     maxWaitMs: 0,
     minBytes: 0,
     topics: [
-      { topic: 't', partitions: [{ partition: 0, fetchOffset: 0, partitionMaxBytes: 1_000 }] },
+      {
+        topic: 't',
+        topicId: ZERO_UUID,
+        partitions: [{ partition: 0, fetchOffset: 0, partitionMaxBytes: 1_000 }],
+      },
     ],
     forgottenTopicsData: [],
   });
