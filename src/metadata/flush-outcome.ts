@@ -1,7 +1,9 @@
 // From a decision to what a flush row stores: the packed index of accepted runs, the exceptions of its batches,
 // and the producer states it changed. And back: the outcome of a retry, the state after a restart.
+import { FloeError } from '../base/error.ts';
 import { type BatchColumns, groupByPartition } from './batch-columns.ts';
 import type { Decision } from './decide.ts';
+import type { FlushCommit } from './log.ts';
 import { allocateIndex, entriesOf, type PackedIndex } from './packed-index.ts';
 import { type AcceptedBatch, lastSequence, REMEMBERED_BATCHES } from './sequences.ts';
 
@@ -45,6 +47,13 @@ function adjacent(batches: BatchColumns, decision: Decision, a: number, b: numbe
     batches.positions[a]! + batches.lengths[a]! === batches.positions[b] &&
     decision.baseOffsets[a]! + batches.lastOffsetDeltas[a]! + 1 === decision.baseOffsets[b]
   );
+}
+
+/** @throws FloeError `conflict`: a flush that the store doesn't know comes later than it may (`FlushCommit.notAfterMs`). */
+export function checkTimely({ object, notAfterMs = Infinity }: FlushCommit, nowMs: number): void {
+  if (nowMs <= notAfterMs) return;
+  const text = `object ${object.key} comes to its commit ${nowMs - notAfterMs} ms too late: it may be swept already`;
+  throw new FloeError('conflict', text);
 }
 
 /** Per batch that was not simply accepted: ordinal, error code, original offset (−1 unless a duplicate). */

@@ -40,6 +40,11 @@ export interface FlushCommit {
   readonly object: FlushObject;
   /** The caller's time, milliseconds; a store with a clock of its own goes by that one. */
   readonly nowMs: number;
+  /**
+   * A store that several writers share, where it doesn't know the flush id, refuses (`conflict`) what comes later than
+   * this by its clock: a writer that was paused for long must not refer to an object that was swept meanwhile (L10).
+   */
+  readonly notAfterMs?: number;
   /** Positions are within the object. */
   readonly batches: BatchColumns;
   readonly riders?: readonly StageRider[];

@@ -90,6 +90,12 @@ export function generationOf(key: string): number {
   return found === null ? 0 : Number(found[1]);
 }
 
+/** When an object that is named by time was begun, by its writer's clock; undefined for keys of another kind. */
+export function timeOfKey(key: string): number | undefined {
+  const found = /\/(?:wal|stream)\/(\d{15})-[^/]+$/.exec(key);
+  return found === null ? undefined : Number(found[1]);
+}
+
 /** Key of a start-up probe (objects/probe.ts), deleted at once. */
 export const probeKey = (id: string): string => `probe/${id}`;
 

@@ -5,7 +5,7 @@
 import { FloeError } from '../../base/error.ts';
 import { type BatchColumns, transactionMode } from '../batch-columns.ts';
 import { type Decision, decide } from '../decide.ts';
-import { packExceptions, packRuns, recallOutcome } from '../flush-outcome.ts';
+import { checkTimely, packExceptions, packRuns, recallOutcome } from '../flush-outcome.ts';
 import type { CommittedFlush, FlushCommit, RiderOutcome } from '../log.ts';
 import type { MarkerDecision } from '../markers.ts';
 import { openIndex, type PackedIndex } from '../packed-index.ts';
@@ -112,6 +112,7 @@ export class LogCommits {
   }
 
   async #decide(tx: Transaction, state: LockedState, flush: FlushCommit): Promise<Draft> {
+    checkTimely(flush, state.nowMs);
     const exists = (partitionId: number) => state.partition(partitionId) !== undefined;
     const { stages } = this.#options;
     const ride = await admitRiders({ tx, stages }, flush, exists);

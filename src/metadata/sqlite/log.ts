@@ -7,6 +7,7 @@ import { FloeError } from '../../base/error.ts';
 import type { BatchColumns } from '../batch-columns.ts';
 import { type Decision, decide, type OpenRanges } from '../decide.ts';
 import {
+  checkTimely,
   eachProducerBatch,
   markerFlushId,
   packExceptions,
@@ -193,6 +194,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   }
 
   #commitOne(draft: Draft, flush: FlushCommit, commitNumber: number): CommittedFlush {
+    checkTimely(flush, flush.nowMs);
     const exists = (partitionId: number) => draft.partition(partitionId) !== undefined;
     const ride = admitRiders(this.#stages, flush, exists);
     const decision = decide(draft.at(flush.nowMs), flush.batches, flush.nowMs, ride?.refusals);

@@ -47,6 +47,24 @@ test('finds entries by offset and time over several objects', () => {
   expect([50, 100, 101, 300, 301].map(baseAt)).toEqual([0, 0, 20, 20, undefined]);
 });
 
+test('behind a hole nothing is kept: what lies before it is read from the store', () => {
+  const cache = new IndexCache(1_000_000);
+  cache.add({ object: object(1), commitNumber: 1, index: index([5, 0, 1], [6, 0, 1]) });
+  cache.add({ object: object(3), commitNumber: 3, index: index([5, 20, 1], [6, 10, 1]) });
+  expect(places(cache, 5, 0)).toBeUndefined();
+  expect(places(cache, 5, 20)).toEqual([[3, 20]]);
+  expect(places(cache, 6, 0)).toEqual([
+    [1, 0],
+    [3, 10],
+  ]);
+  expect(cache.incomplete).toBe(true);
+  expect(cache.openObjects()).toEqual([1, 3, 1]);
+  cache.sealed([1]);
+  expect(cache.incomplete).toBe(false);
+  expect(cache.openObjects()).toEqual([3]);
+  expect(places(cache, 6, 0)).toBeUndefined();
+});
+
 test('what is sealed goes once nothing older stands before it', () => {
   const cache = new IndexCache(1_000_000);
   cache.add({ object: object(1), commitNumber: 1, index: index([5, 0, 1]) });

@@ -56,6 +56,11 @@ class PartitionEntries implements EntryColumns {
     this.count += 1;
   }
 
+  /** Offset after the last entry; undefined when there is none. */
+  get end(): number | undefined {
+    return this.count === this.first ? undefined : entryEnd(this, this.count - 1);
+  }
+
   /** Twice what is in use; the arrays that segments point into are left as they are. */
   #grow(): void {
     const used = this.count - this.first;
@@ -143,10 +148,12 @@ export class IndexCache {
         entries = new PartitionEntries();
         this.#partitions.set(partitionId, entries);
       }
+      // Something between was sealed before it came here: what lies before it is read from the metadata store.
+      if ((entries.end ?? Infinity) < index.baseOffsets[n]!) this.#lose(entries);
       entries.add(flush, n);
+      known.entries += 1;
+      this.#entries += 1;
     }
-    known.entries += index.count;
-    this.#entries += index.count;
     if (this.#entries > this.#maxEntries) this.#shrink();
   }
 
@@ -254,6 +261,15 @@ export class IndexCache {
     if (entries === undefined) return;
     while (entries.first < entries.count) this.#dropFirst(entries);
     this.#partitions.delete(partitionId);
+  }
+
+  /** Gives up all entries of a partition before they were sealed. */
+  #lose(entries: PartitionEntries): void {
+    while (entries.first < entries.count) {
+      const objectId = entries.objectIds[entries.first]!;
+      if (!this.#isSealed(objectId)) this.#lost.add(objectId);
+      this.#dropFirst(entries);
+    }
   }
 
   #dropFirst(entries: PartitionEntries): void {

@@ -68,6 +68,8 @@ export async function openInThread(options: InThreadOptions): Promise<InThreadLo
 export interface SharedInThreadOptions
   extends Omit<FrontOptions, 'sequencer' | 'slabs' | 'source' | 'local'> {
   readonly following: FollowingOptions;
+  /** {@link COMMIT_HORIZON_MS} of the store's sequencer. */
+  readonly commitHorizonMs: number;
 }
 
 export interface SharedInThreadLog extends OpenedFront {
@@ -83,7 +85,13 @@ export async function openSharedInThread(
   const { settings, metadata, clock, logger, store } = options;
   const slabs = SlabPool.create(settings['log.slab.bytes'], settings['log.slab.count']);
   const giveUpMs = settings['log.put.give.up.ms'];
-  const sequencer = new StoreSequencer({ metadata: metadata.log, clock, logger, giveUpMs });
+  const sequencer = new StoreSequencer({
+    metadata: metadata.log,
+    clock,
+    logger,
+    giveUpMs,
+    horizonMs: options.commitHorizonMs,
+  });
   const source = objectSource(store);
   const opened = await openFront({ ...options, sequencer, slabs, source, local: false });
   return {

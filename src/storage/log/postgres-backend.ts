@@ -6,7 +6,7 @@ import type { Logger } from '../../base/log.ts';
 import { systemPrng } from '../../base/prng.ts';
 import { openPostgresMetadata, type PostgresMetadata } from '../../metadata/postgres/index.ts';
 import type { BackendOptions, MetadataChoice, SequencerBackend } from './sequencer-backend.ts';
-import { StoreSequencer } from './store-sequencer.ts';
+import { COMMIT_HORIZON_MS, StoreSequencer } from './store-sequencer.ts';
 
 const UPKEEP_MS = 60_000;
 
@@ -33,7 +33,14 @@ export async function openPostgresBackend(
     metadata,
     start({ settings: { giveUpMs, followHorizonMs } }) {
       upkeep = new LogUpkeep({ metadata, clock, logger, horizonMs: followHorizonMs });
-      sequencer = new StoreSequencer({ metadata: metadata.log, clock, logger, giveUpMs });
+      const horizonMs = COMMIT_HORIZON_MS;
+      sequencer = new StoreSequencer({
+        metadata: metadata.log,
+        clock,
+        logger,
+        giveUpMs,
+        horizonMs,
+      });
       return sequencer;
     },
     async stop() {

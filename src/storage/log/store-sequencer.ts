@@ -11,6 +11,7 @@ import { FloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import { type BatchColumns, groupByPartition } from '../../metadata/batch-columns.ts';
 import type { CommittedFlush, FlushCommit, LogMetadata } from '../../metadata/log.ts';
+import { timeOfKey } from '../paths.ts';
 import {
   columnsOf,
   type FlushReply,
@@ -24,7 +25,15 @@ export interface StoreSequencerOptions {
   readonly logger: Logger;
   /** `log.put.give.up.ms`: a store that is away for longer fails the flush. */
   readonly giveUpMs: number;
+  /** A flush whose object was begun earlier than this is committed no more, see `FlushCommit.notAfterMs`. */
+  readonly horizonMs: number;
 }
+
+/**
+ * Far more than a flush takes, and far less than orphans live (`log.orphan.age.ms`) and outcomes are remembered
+ * (`log.follow.horizon.ms`): a writer that was paused in between can neither commit what was swept, nor twice.
+ */
+export const COMMIT_HORIZON_MS = 600_000;
 
 interface Waiting {
   readonly request: FlushRequest;
@@ -76,8 +85,8 @@ export class StoreSequencer implements SequencerPort {
     let left = group;
     for (let pauseMs = FIRST_PAUSE_MS; left.length > 0; pauseMs = Math.min(pauseMs * 2, 1_000)) {
       try {
-        const nowMs = this.#options.clock.now();
-        const flushes = left.map((waiting) => toCommit(waiting, nowMs));
+        const { clock, horizonMs } = this.#options;
+        const flushes = left.map((waiting) => toCommit(waiting, clock.now(), horizonMs));
         answer(left, await this.#options.metadata.commit(flushes));
         return;
       } catch (caught) {
@@ -85,7 +94,8 @@ export class StoreSequencer implements SequencerPort {
         const error = FloeError.from(caught, 'commit');
         if (isPassing(error)) left = await this.#later(left, error, pauseMs);
         else if (left.length > 1) return this.#alone(left);
-        // An object that is being deleted was in no commit before, nor will it be. Anything else says nothing of that.
+        // An object that is being deleted, or comes too late, was in no commit before, nor will it be. Anything else
+        // says nothing of that.
         else if (error.code === 'conflict' || !left[0]!.doubtful) return left[0]!.reject(error);
         else left = await this.#later(left, error, pauseMs);
       }
@@ -133,9 +143,11 @@ function isPassing({ code }: FloeError): boolean {
   return code === 'timeout' || code === 'unavailable' || code === 'exhausted';
 }
 
-function toCommit({ request, batches }: Waiting, nowMs: number): FlushCommit {
-  const { flushId, object, riders } = request;
-  const flush = { flushId, object: object!, nowMs, batches };
+function toCommit({ request, batches }: Waiting, nowMs: number, horizonMs: number): FlushCommit {
+  const { flushId, riders } = request;
+  const object = request.object!;
+  const notAfterMs = (timeOfKey(object.key) ?? nowMs) + horizonMs;
+  const flush = { flushId, object, nowMs, notAfterMs, batches };
   return riders === undefined ? flush : { ...flush, riders };
 }
 

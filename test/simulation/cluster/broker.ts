@@ -38,6 +38,9 @@ export const noMetadataFaults: MetadataFaults = {
   delayMs: 0,
 };
 
+/** Below the age of orphans, and below the time for which outcomes of flushes are remembered. */
+const COMMIT_HORIZON_MS = 3_000;
+
 export interface BrokerOptions {
   readonly number: number;
   readonly clusterId: string;
@@ -135,6 +138,7 @@ export class SimulatedBroker {
       ids,
       logger: silentLogger,
       metrics: noMetrics,
+      commitHorizonMs: COMMIT_HORIZON_MS,
       following: {
         onFatal: () => {
           this.fatal = true;
