@@ -116,16 +116,7 @@ export interface LoadedGroup {
   readonly offsets: readonly StoredOffset[];
 }
 
-/** The right to coordinate all groups: of one node alone, until leases by shard have replaced it. */
-export interface GroupsLease {
-  readonly epoch: number;
-}
-
 export interface GroupsMetadata {
-  /** Takes the lease, whoever had it. Its duration is the holder's affair: it asks again before that is over. */
-  acquireLease(): Promise<GroupsLease>;
-  /** True while nobody else has taken it: the answer to a question asked just now. */
-  holdsLease(lease: GroupsLease): Promise<boolean>;
   /** The groups of these shards with their offsets, for whoever has gained them; unless given, of all. */
   load(shards?: readonly number[]): Promise<readonly LoadedGroup[]>;
   /**
@@ -134,10 +125,7 @@ export interface GroupsMetadata {
    * @returns partition ids of offsets that were left out because their topic was deleted meanwhile.
    * @throws FloeError `conflict` when a lease is another's; nothing was written then.
    */
-  write(
-    changes: readonly GroupChange[],
-    leases: GroupsLease | readonly LeaseToken[],
-  ): Promise<readonly number[]>;
+  write(changes: readonly GroupChange[], leases: readonly LeaseToken[]): Promise<readonly number[]>;
   /** Committed offsets as they are now, in order of `groupIds`; none of an unknown group. */
   offsets(groupIds: readonly string[]): Promise<readonly (readonly StoredOffset[])[]>;
 }

@@ -50,6 +50,8 @@ export interface TestNode {
   readonly transactions: TransactionCoordinator;
   /** Held up: what the node reads of groups and writes of both. */
   readonly way: Way;
+  /** Held up: questions about single transactions. */
+  readonly questions: Way;
 }
 
 interface NodesOptions {
@@ -72,8 +74,9 @@ async function openNode(
   const directory = await TopicDirectory.load(metadata.topics);
   directory.followOthers(() => directory.refresh());
   const way = new Way();
+  const questions = new Way();
   const parts = { leases, clock, logger: silentLogger, metrics: noMetrics };
-  const store = transactionsOver(metadata.transactions, way);
+  const store = transactionsOver(metadata.transactions, { way, questions });
   const groups = await GroupCoordinator.load({
     ...parts,
     metadata: groupsOver(metadata.groups, way),
@@ -91,13 +94,11 @@ async function openNode(
     groups,
     settings: resolveSettings(transactionSettings, {}),
   });
-  return { leases, directory, groups, transactions, way };
+  return { leases, directory, groups, transactions, way, questions };
 }
 
 function groupsOver(groups: GroupsMetadata, way: Way): GroupsMetadata {
   return {
-    acquireLease: () => groups.acquireLease(),
-    holdsLease: (lease) => groups.holdsLease(lease),
     offsets: (groupIds) => groups.offsets(groupIds),
     async load(shards) {
       await way.pass();
@@ -110,13 +111,18 @@ function groupsOver(groups: GroupsMetadata, way: Way): GroupsMetadata {
   };
 }
 
-function transactionsOver(transactions: TransactionsMetadata, way: Way): TransactionsMetadata {
+function transactionsOver(
+  transactions: TransactionsMetadata,
+  { way, questions }: Pick<TestNode, 'way' | 'questions'>,
+): TransactionsMetadata {
   return new Proxy(transactions, {
     get(target, name: keyof TransactionsMetadata) {
       const method = target[name].bind(target) as (...args: unknown[]) => Promise<unknown>;
-      if (name === 'describe' && way.isBroken)
-        return async () => {
-          throw new FloeError('unavailable', 'the store is away');
+      if (name === 'describe')
+        return async (...args: unknown[]) => {
+          await questions.pass();
+          if (way.isBroken) throw new FloeError('unavailable', 'the store is away');
+          return method(...args);
         };
       if (name !== 'apply') return method;
       return async (...args: unknown[]) => {
@@ -128,7 +134,7 @@ function transactionsOver(transactions: TransactionsMetadata, way: Way): Transac
 }
 
 export async function stopNodes(nodes: readonly TestNode[]): Promise<void> {
-  for (const { way } of nodes) way.open();
+  for (const { way, questions } of nodes) for (const each of [way, questions]) each.open();
   await Promise.all(
     nodes.map(async ({ groups, transactions }) => {
       await transactions.stop();

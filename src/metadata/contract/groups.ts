@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { GroupChange, StoredConsumerMember, StoredGroup, StoredOffset } from '../groups.ts';
 import type { Metadata } from '../metadata.ts';
+import { shardOf } from '../shards.ts';
 import type { TransactionEvent } from '../transactions.ts';
 import type { OpenStore, StoreUnderTest } from './store.ts';
 
@@ -46,9 +47,12 @@ function offset(partitionId: number, value: number): StoredOffset {
   };
 }
 
+const HOLDER = { nodeId: 1, session: 's' };
+
 /** Writes as the holder of a lease taken for it. */
-async function write({ groups }: Metadata, changes: readonly GroupChange[]) {
-  return groups.write(changes, await groups.acquireLease());
+async function write({ groups, leases }: Metadata, changes: readonly GroupChange[]) {
+  const tokens = await leases.acquire({ names: ['groups/0'], holder: HOLDER, durationMs: 60_000 });
+  return groups.write(changes, tokens);
 }
 
 /** Runs the suite on stores that `open` makes. */
@@ -188,20 +192,38 @@ export function groupsContract(name: string, open: OpenStore): void {
       expect(await stored()).toMatchObject({ kind: 'consumer', members: [] });
     });
 
-    test('only the holder of the lease writes', async () => {
-      const { groups } = store.metadata;
-      const former = await groups.acquireLease();
-      const present = await groups.acquireLease();
-      expect([await groups.holdsLease(former), await groups.holdsLease(present)]).toEqual([
-        false,
-        true,
+    test('groups are loaded by shard; offsets are read by group, as they are now', async () => {
+      const { metadata } = store;
+      const [first] = (await metadata.topics.create(topic)).partitions as [number];
+      const ids = Array.from({ length: 20 }, (_, n) => `group-${n}`);
+      await write(
+        metadata,
+        ids.map((groupId, n) => ({ kind: 'offsets', groupId, offsets: [offset(first, n)] })),
+      );
+      const shards = [shardOf('group-3'), shardOf('group-4')];
+      const found = (await metadata.groups.load(shards)).map((row) => row.group.groupId);
+      expect(found).toEqual(ids.filter((id) => shards.includes(shardOf(id))).toSorted());
+      expect(await metadata.groups.load([])).toEqual([]);
+      expect(await metadata.groups.offsets(['group-4', 'none', 'group-3'])).toEqual([
+        [offset(first, 4)],
+        [],
+        [offset(first, 3)],
       ]);
-      await expect(groups.write([{ kind: 'group', group }], former)).rejects.toMatchObject({
-        code: 'conflict',
-      });
-      expect(await groups.load()).toEqual([]);
-      await groups.write([{ kind: 'group', group }], present);
-      expect(await groups.load()).toHaveLength(1);
+    });
+
+    test('the last of several words about one offset holds', async () => {
+      const { metadata } = store;
+      const [first] = (await metadata.topics.create(topic)).partitions as [number];
+      const offsets = (...values: number[]) =>
+        ({
+          kind: 'offsets',
+          groupId: 'g',
+          offsets: values.map((at) => offset(first, at)),
+        }) as const;
+      await write(metadata, [offsets(1, 2), offsets(3)]);
+      expect(await metadata.groups.offsets(['g'])).toEqual([[offset(first, 3)]]);
+      await write(metadata, [offsets(4), { kind: 'group', group }, offsets(5)]);
+      expect(await metadata.groups.load()).toEqual([{ group, offsets: [offset(first, 5)] }]);
     });
   });
 }

@@ -224,3 +224,20 @@ test('versions rise once for each change, whatever runs beside', async () => {
   expect((await brokers[0]!.versions.current()).quotas).toBe(before + 9);
   expect(await brokers[0]!.quotas.list()).toHaveLength(9);
 });
+
+test('a name or note with characters that PostgreSQL lacks holds up no other group', async () => {
+  const { groups, topics, leases } = brokers[0]!;
+  const topic = { topicId: ORDERS, name: 'orders', partitionCount: 1, config: {}, nowMs: 1 };
+  const [partitionId] = (await topics.create(topic)).partitions as [number];
+  const holder = { nodeId: 1, session: 's' };
+  const tokens = await leases.acquire({ names: ['groups/0'], holder, durationMs: 60_000 });
+  const position = { partitionId, offset: 1, leaderEpoch: -1, commitMs: 1, expireMs: -1 };
+  const odd = { ...position, metadata: 'a\0b\u001b1 \u{1f600}' };
+  const ids = ['g\0\u001b', 'plain'];
+  await groups.write(
+    ids.map((groupId) => ({ kind: 'offsets', groupId, offsets: [odd] })),
+    tokens,
+  );
+  expect((await groups.load()).map(({ group }) => group.groupId)).toEqual(ids);
+  expect(await groups.offsets(ids)).toEqual([[odd], [odd]]);
+});

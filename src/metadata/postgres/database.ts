@@ -318,7 +318,7 @@ function openPool(options: DatabaseOptions, purpose: Purpose): pg.Pool {
         ? 'metadata.postgres.background.statement.timeout.ms'
         : 'metadata.postgres.statement.timeout.ms'
     ];
-  const config: pg.PoolConfig & { readonly pipeline: boolean } = {
+  const config: PoolConfig = {
     connectionString: options.url,
     application_name: `${options.applicationName} ${purpose}`,
     max: settings[`metadata.postgres.${purpose}.connections`],
@@ -335,10 +335,26 @@ function openPool(options: DatabaseOptions, purpose: Purpose): pg.Pool {
     allowExitOnIdle: true,
     pipeline: true,
     types: { getTypeParser: parserOf },
+    verify: (client, done) => {
+      refuseStandby(client).then(() => done(), done);
+    },
   };
   const pool = new pg.Pool(config);
   // Lost connections show where they are used; an unused one is simply replaced.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
+}
+
+interface PoolConfig extends pg.PoolConfig {
+  readonly pipeline: boolean;
+  /** Called for each new connection, before its first use. */
+  readonly verify: (client: pg.ClientBase, done: (error?: Error) => void) => void;
+}
+
+/** After a failover the old name may lead to a standby for a while: what is read there is of yesterday. */
+async function refuseStandby(client: pg.ClientBase): Promise<void> {
+  const { rows } = await client.query('SELECT pg_is_in_recovery() AS standby');
+  if (rows[0].standby === true)
+    throw new FloeError('unavailable', 'this PostgreSQL is a standby: the primary is awaited');
 }

@@ -10,7 +10,6 @@ import {
 } from '../group-members.ts';
 import type {
   GroupChange,
-  GroupsLease,
   GroupsMetadata,
   LoadedGroup,
   StoredConsumerGroup,
@@ -80,9 +79,6 @@ export interface StagedOffsetsStore {
   dropStaged(tx: Transaction, groupId: string): Promise<void>;
 }
 
-/** Of the lease of a node that coordinates all groups. */
-const ALL_GROUPS = 'groups';
-
 export class PostgresGroups implements GroupsMetadata {
   readonly #db: Database;
   readonly #staged: StagedOffsetsStore;
@@ -90,24 +86,6 @@ export class PostgresGroups implements GroupsMetadata {
   constructor(db: Database, staged: StagedOffsetsStore) {
     this.#db = db;
     this.#staged = staged;
-  }
-
-  async acquireLease(): Promise<GroupsLease> {
-    const row = await this.#db.transaction('lease', (tx) =>
-      tx.row<GroupsLease>(
-        `INSERT INTO leases AS l (name, epoch, until) VALUES ($1, 1, clock_timestamp())
-         ON CONFLICT (name) DO UPDATE SET epoch = l.epoch + 1 RETURNING epoch`,
-        [ALL_GROUPS],
-      ),
-    );
-    return { epoch: row!.epoch };
-  }
-
-  async holdsLease({ epoch }: GroupsLease): Promise<boolean> {
-    const row = await this.#db
-      .on('lease')
-      .row('SELECT 1 AS held FROM leases WHERE name = $1 AND epoch = $2', [ALL_GROUPS, epoch]);
-    return row !== undefined;
   }
 
   async load(shards?: readonly number[]): Promise<readonly LoadedGroup[]> {
@@ -159,11 +137,10 @@ export class PostgresGroups implements GroupsMetadata {
 
   async write(
     changes: readonly GroupChange[],
-    leases: GroupsLease | readonly LeaseToken[],
+    leases: readonly LeaseToken[],
   ): Promise<readonly number[]> {
-    const tokens = 'epoch' in leases ? [{ name: ALL_GROUPS, epoch: leases.epoch }] : leases;
     return this.#db.pipelined('write', async (tx) => {
-      await assertLeases(tx, tokens);
+      await assertLeases(tx, leases);
       for (const change of changes) {
         if (change.kind === 'group-gone' && change.withStaged)
           await this.#staged.dropStaged(tx, change.groupId);

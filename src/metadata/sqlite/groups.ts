@@ -1,6 +1,5 @@
 // Consumer groups on SQLite. See metadata/groups.ts for the contract.
 // Offsets hang on their partition by a foreign key, so deleting a topic deletes them in the same transaction.
-import { FloeError } from '../../base/error.ts';
 import {
   decodeConsumerMember,
   decodeMembers,
@@ -9,7 +8,6 @@ import {
 } from '../group-members.ts';
 import type {
   GroupChange,
-  GroupsLease,
   GroupsMetadata,
   LoadedGroup,
   StoredConsumerGroup,
@@ -97,21 +95,6 @@ export class SqliteGroups implements GroupsMetadata {
     this.#leases = leases;
   }
 
-  async acquireLease(): Promise<GroupsLease> {
-    const row = this.#db
-      .prepare('UPDATE group_lease SET epoch = epoch + 1 RETURNING epoch')
-      .get() as { epoch: number };
-    return { epoch: row.epoch };
-  }
-
-  async holdsLease({ epoch }: GroupsLease): Promise<boolean> {
-    return this.#leaseEpoch() === epoch;
-  }
-
-  #leaseEpoch(): number {
-    return (this.#db.prepare('SELECT epoch FROM group_lease').get() as { epoch: number }).epoch;
-  }
-
   async load(shards?: readonly number[]): Promise<readonly LoadedGroup[]> {
     const wanted = shards === undefined ? undefined : new Set(shards);
     return this.#db.transaction(() => {
@@ -153,24 +136,14 @@ export class SqliteGroups implements GroupsMetadata {
 
   async write(
     changes: readonly GroupChange[],
-    leases: GroupsLease | readonly LeaseToken[],
+    leases: readonly LeaseToken[],
   ): Promise<readonly number[]> {
     return this.#db.transaction(() => {
-      if ('epoch' in leases) this.#assertLease(leases);
-      else assertLeases(this.#leases, leases);
+      assertLeases(this.#leases, leases);
       const left: number[] = [];
       for (const change of changes) this.#apply(change, left);
       return left;
     });
-  }
-
-  #assertLease({ epoch }: GroupsLease): void {
-    const now = this.#leaseEpoch();
-    if (now === epoch) return;
-    throw new FloeError(
-      'conflict',
-      `groups are coordinated by the holder of lease ${now}, no longer of ${epoch}`,
-    );
   }
 
   #apply(change: GroupChange, left: number[]): void {
