@@ -9,6 +9,7 @@ import { seededIds, seededPrng } from '../../base/prng.ts';
 import { resolveSettings } from '../../base/settings.ts';
 import type { LeaseToken } from '../../metadata/leases.ts';
 import { openSqliteMetadata, type SqliteMetadata } from '../../metadata/sqlite/index.ts';
+import { batchEnd, crcMatches } from '../../protocol/record-batch.ts';
 import { countingStore } from '../objects/decorators/counting.ts';
 import { MemoryObjectStore } from '../objects/memory.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
@@ -32,6 +33,8 @@ let store: ObjectStore;
 let counts: Record<string, number>;
 /** Milliseconds of each verb; changed by tests. */
 let latency: { put: number; get: number; commit: number };
+/** GETs that yield a body with a bit turned. */
+let turnedBits = 0;
 const prng = seededPrng(7);
 
 beforeEach(() => {
@@ -62,7 +65,13 @@ function slowStore(memory: ObjectStore): ObjectStore {
     },
     async get(key, how) {
       await pause(latency.get);
-      return memory.get(key, how);
+      const found = await memory.get(key, how);
+      if (turnedBits === 0) return found;
+      turnedBits -= 1;
+      const body = found.slice();
+      body[body.length - 1]! ^= 1;
+      how?.into?.set(body);
+      return body;
     },
     head: (key) => memory.head(key),
     list: (prefix, how) => memory.list(prefix, how),
@@ -316,6 +325,27 @@ test('a reader far behind pays 1.3 requests per read of full size after compacti
   const cheap = counts['get']! / (bytes / range);
   expect(cheap).toBeLessThanOrEqual(1.3);
   expect(dear).toBeGreaterThan(3 * cheap);
+});
+
+test('a bit that turned on its way from the store is noticed, and asked for again', async () => {
+  const [partitionId] = await open({ 'log.tail.bytes': '1048576', 'log.slab.bytes': '65536' });
+  await fill([partitionId!], 4 * 1024 * KIB);
+  counts = {};
+  turnedBits = 1;
+  const reading = opened.reader.read({
+    partitionId: partitionId!,
+    offset: 0,
+    endOffset: 2,
+    maxBytes: 64 * KIB,
+    purpose: 'consumer',
+  });
+  const { runs, release } = await reading;
+  expect(turnedBits).toBe(0);
+  expect(counts['get']).toBe(2);
+  for (const { bytes } of runs)
+    for (let at = 0; at < bytes.length; at = batchEnd(bytes, at))
+      expect(crcMatches(bytes, at)).toBe(true);
+  release();
 });
 
 test('a maintainer that lost its lease swaps nothing, and what it wrote is swept', async () => {

@@ -91,7 +91,7 @@ export const readSettings = {
     default: 32,
     min: 1,
     max: 1_000_000,
-    doc: 'One in so many blocks read from storage has the CRC of all its batches checked; headers always are. 1: every one.',
+    doc: 'One in so many blocks read from local files has the CRC of all its batches checked; headers always are. 1: every one, as what comes from S3 always has: a network may turn bits that its checksums miss.',
   }),
 };
 
@@ -112,6 +112,7 @@ export function readsOf(settings: Values<typeof readSettings>, stored: boolean):
     'log.read.gap.bytes': settings['log.read.store.gap.bytes'],
     'log.read.ahead.bytes': settings['log.read.store.ahead.bytes'],
     'log.read.cold.cache.bytes': settings['log.read.store.cold.cache.bytes'],
+    'log.read.crc.sample': 1,
     remote: { minRange: settings['log.read.store.range.bytes'], restShare: REST_SHARE },
   };
 }
