@@ -81,6 +81,9 @@ test('a broker that drains sends clients to others and takes nothing', async () 
   // Whoever asks where to go is answered.
   const { topics } = await client.call(metadataApi, 9, {
     topics: [{ name: 't', topicId: ZERO_UUID }],
+    allowAutoTopicCreation: false,
+    includeClusterAuthorizedOperations: false,
+    includeTopicAuthorizedOperations: false,
   });
   expect(topics[0]!.errorCode).toBe(0);
 });
