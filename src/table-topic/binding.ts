@@ -38,6 +38,7 @@ import {
 } from './system-columns.ts';
 import { conformTable, type WantedLayout } from './table-layout.ts';
 import { isShared, type TableOwner } from './table-owner.ts';
+import { wantedIdentifiers } from './upsert/identifiers.ts';
 import { type Offsets, readBack } from './watermark.ts';
 
 /** Converters whose columns are a registered schema's. */
@@ -561,6 +562,7 @@ const wantedLayout = (config: BindingOptions['config']): WantedLayout => ({
   sortBy: config['table.topic.sort.by'],
   renames: config['table.topic.columns.rename'],
   formatVersion: config['table.topic.format.version'],
+  identifiers: wantedIdentifiers(config),
   properties: config.properties,
 });
 
@@ -570,5 +572,6 @@ const DEAD_LETTER_LAYOUT: WantedLayout = {
   sortBy: [],
   renames: [],
   formatVersion: 2,
+  identifiers: [],
   properties: {},
 };

@@ -25,6 +25,7 @@ import {
   ownershipOf,
   type TableOwner,
 } from './table-owner.ts';
+import { IDENTIFIERS_PROPERTY, withIdentifiers } from './upsert/identifiers.ts';
 
 /** Rounds of load and commit that an evolution may lose to others before it is given up for now. */
 const EVOLVE_ATTEMPTS = 5;
@@ -71,12 +72,13 @@ export async function createTable(catalog: Catalog, request: NewTable): Promise<
     mayRename: false,
   });
   const { identifier, owner, layout } = request;
+  const schema = withIdentifiers(draft.schema, layout.identifiers);
   const fields = buildPartitionFields(layout.partitionBy, draft.schema);
   const sortFields = buildSortFields(layout.sortBy, draft.schema);
   await catalog.ensureNamespace(identifier.namespace);
   const created = await catalog.createTable(identifier.namespace, {
     name: identifier.name,
-    schema: draft.schema,
+    schema,
     partitionSpec: { 'spec-id': 0, fields },
     ...(sortFields.length === 0 ? {} : { writeOrder: { 'order-id': 1, fields: sortFields } }),
     properties: {
@@ -84,6 +86,7 @@ export async function createTable(catalog: Catalog, request: NewTable): Promise<
       'format-version': String(layout.formatVersion),
       ...ownerProperties(owner),
       [FIELDS_PROPERTY]: formatFieldMap(draft.fields),
+      ...(schema === draft.schema ? {} : { [IDENTIFIERS_PROPERTY]: 'true' }),
     },
   });
   return renumberFieldMap(catalog, created, draft);

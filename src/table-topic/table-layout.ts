@@ -11,6 +11,7 @@ import type {
 } from '../catalog/catalog.ts';
 import { currentSchema } from '../formats/iceberg/index.ts';
 import type { PartitionField, Schema, SortField, TableMetadata } from '../formats/iceberg/types.ts';
+import type { ColumnPath } from './column-list.ts';
 import {
   formatPartitionBy,
   formatSortBy,
@@ -25,6 +26,7 @@ import {
   sameSortFields,
   sameSpec,
 } from './partition-spec.ts';
+import { IDENTIFIERS_PROPERTY, withoutOtherIdentifiers } from './upsert/identifiers.ts';
 
 /** The names of the properties that the topic's config set last, as JSON: what it doesn't set any more goes. */
 export const CONFIGURED_PROPERTY = 'floe.configured-properties';
@@ -59,6 +61,8 @@ export interface WantedLayout {
   /** Columns that are there already take these names. */
   readonly renames: readonly RenameRule[];
   readonly formatVersion: number;
+  /** Columns that make a row, of an upsert table. */
+  readonly identifiers: readonly ColumnPath[];
   /** Without Floe's own. */
   readonly properties: Readonly<Record<string, string>>;
 }
@@ -107,7 +111,11 @@ export function layoutChanges(metadata: TableMetadata, wanted: WantedLayout): Ch
   const properties = metadata.properties ?? {};
   const before = configuredLayout(properties);
   const now = layoutTexts(wanted);
-  const schema = renameColumns(currentSchema(metadata), fieldMapOf(metadata), wanted.renames);
+  const renamed = renameColumns(currentSchema(metadata), fieldMapOf(metadata), wanted.renames);
+  const schema =
+    properties[IDENTIFIERS_PROPERTY] === undefined
+      ? renamed
+      : withoutOtherIdentifiers(renamed, wanted.identifiers);
   const parts = [
     versionChange(metadata, wanted.formatVersion),
     schemaChange(metadata, schema),

@@ -1,6 +1,6 @@
 // Which columns of a table are its key (rule K2): `id.columns` resolved against the schema as it is, structs taken
-// apart into their leaves, or the record key where none are configured. `identifier-field-ids` stay unset: Iceberg wants
-// them required, which no column of a topic is. Pure. Not for: the form of a key (canonical-key.ts).
+// apart into their leaves, or the record key where none are configured. What other
+// engines read of it is identifiers.ts's. Pure. Not for: the form of a key (canonical-key.ts).
 import { FloeError } from '../../base/error.ts';
 import { uuidToBytes } from '../../base/prng.ts';
 import { findField } from '../../formats/iceberg/schema.ts';
