@@ -141,11 +141,6 @@ export class TableTopics implements Component {
     return Promise.all(entries.map((entry) => this.#statusOf(entry)));
   }
 
-  /** Reads anew what is kept of the metadata store's tables. @throws FloeError as the store does. */
-  async refresh(): Promise<void> {
-    await this.#records?.refresh();
-  }
-
   async pause(name: string): Promise<void> {
     await (await this.#coordinator(name)).pause();
   }
