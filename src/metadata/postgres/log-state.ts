@@ -9,7 +9,6 @@ import {
   SEQUENCES_BYTES,
   type Sequences,
   sequencesActiveMs,
-  sequencesFromBytes,
   sequencesToBytes,
 } from '../sequences.ts';
 import type { TransactionState } from '../transactions.ts';
@@ -36,6 +35,10 @@ interface SequencesRow {
   readonly producer_ids: number[];
   readonly sequences: Uint8Array;
 }
+
+// Whoever shares partitions with a commit under way waits here, for the lowest of them, and takes a new look then. To find each
+// row changed under the statement that locks them all would cost more than the whole rest (EvalPlanQual, row by row).
+const LOCK_LOWEST = 'SELECT 1 FROM log_partitions WHERE partition_id = $1 FOR NO KEY UPDATE';
 
 // The clock is read after the locks: the times of a partition's commits ascend as far as the clock does.
 const LOCK_PARTITIONS = `
@@ -91,14 +94,14 @@ export class LockedState implements LogState {
 
   #takeSequences({ partition_ids, producer_ids, sequences }: SequencesRow): void {
     if (partition_ids === null) return;
-    const bytes = ownBytes(sequences);
+    // Views of one buffer: whoever changes a state copies it first (decide.ts, markers.ts).
+    const { buffer } = ownBytes(sequences);
     assert(
-      bytes.length === partition_ids.length * SEQUENCES_BYTES,
+      buffer.byteLength === partition_ids.length * SEQUENCES_BYTES,
       'L5: a stored producer state has its fixed length',
     );
     for (const [n, partitionId] of partition_ids.entries()) {
-      const at = n * SEQUENCES_BYTES;
-      const state = sequencesFromBytes(bytes.subarray(at, at + SEQUENCES_BYTES));
+      const state = new Float64Array(buffer, n * SEQUENCES_BYTES, SEQUENCES_BYTES / 8);
       entryOf(this.#sequences, partitionId, () => new Map()).set(producer_ids[n]!, state);
       entryOf(this.#stored, partitionId, () => new Set()).add(producer_ids[n]!);
     }
@@ -269,9 +272,9 @@ export async function lockState(
   partitionIds: readonly number[],
   { keys, ages }: { readonly keys: ProducerKeys; readonly ages: ProducerAges },
 ): Promise<LockedState> {
-  const tails = tx.row<TailsRow>(LOCK_PARTITIONS, [
-    sqlNumbers(partitionIds.toSorted((a, b) => a - b)),
-  ]);
+  const ids = partitionIds.toSorted((a, b) => a - b);
+  const lowest = ids.length < 2 ? undefined : tx.run(LOCK_LOWEST, [ids[0]!]);
+  const tails = tx.row<TailsRow>(LOCK_PARTITIONS, [sqlNumbers(ids)]);
   const sequences =
     keys.producerIds.length === 0
       ? undefined
@@ -280,6 +283,6 @@ export async function lockState(
           sqlNumbers(keys.producerIds),
         ]);
   const aged = ages.known(tx, keys.producerIds);
-  const [locked, known] = await Promise.all([tails, sequences, aged]);
+  const [locked, known] = await Promise.all([tails, sequences, aged, lowest]);
   return new LockedState(locked!, known, ages);
 }
