@@ -63,8 +63,6 @@ export interface CoordinatorOptions {
   readonly ids: IdSource;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Brings `directory` up to date, where other nodes change topics too. */
-  readonly refreshTopics?: () => Promise<void>;
   /** Configs of single groups; without it the settings hold for all. */
   readonly groupConfigs?: GroupConfigSource;
 }
@@ -184,9 +182,9 @@ export class GroupCoordinator implements Component, TransactionalGroups {
 
   /** Members go on if they are heard of within their session, counted from now. */
   async #load(held: readonly HeldShard[]): Promise<void> {
-    const { metadata, transactions, logger } = this.#options;
+    const { metadata, transactions, directory, logger } = this.#options;
     // A partition made elsewhere a moment ago may have offsets already.
-    await this.#options.refreshTopics?.();
+    await directory.catchUp();
     // Before the offsets: what ends in between is asked for, and read again.
     const staging = await transactions.staging(held.map(({ shard }) => shard));
     const groups = await metadata.load(numbersOf(held));
