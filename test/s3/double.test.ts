@@ -35,10 +35,13 @@ describe('faults', () => {
   let store: S3ObjectStore;
   beforeEach(async () => {
     double.clearFaults();
-    store = storeAt(double.endpoint, { 's3.request.timeout.ms': '200' });
+    store = storeAt(double.endpoint);
     await store.put('k', text);
     await store.delete(['new']);
   });
+  /** Only where no answer comes is there little patience. */
+  const storeFor = (kind: FaultKind) =>
+    kind.startsWith('never') ? storeAt(double.endpoint, { 's3.request.timeout.ms': '200' }) : store;
   const once = (kind: FaultKind, verb: Verb, key = 'k$') =>
     double.fault({ kind, verbs: [verb], key, times: 1 });
 
@@ -56,7 +59,9 @@ describe('faults', () => {
     ['conflict', 'unavailable', false],
   ] as const)('a put that meets %s is %s', async (kind, code, done) => {
     once(kind, 'put', 'new$');
-    await expect(store.put('new', text, { ifNoneMatch: true })).rejects.toMatchObject({ code });
+    await expect(storeFor(kind).put('new', text, { ifNoneMatch: true })).rejects.toMatchObject({
+      code,
+    });
     expect((await store.head('new')) !== undefined).toBe(done);
   });
 
@@ -70,7 +75,7 @@ describe('faults', () => {
     ['skew', 'unavailable'],
   ] as const)('a get that meets %s is %s, and works the next time', async (kind, code) => {
     once(kind, 'get');
-    await expect(store.get('k')).rejects.toMatchObject({ code });
+    await expect(storeFor(kind).get('k')).rejects.toMatchObject({ code });
     expect(Buffer.from(await store.get('k'))).toEqual(text);
   });
 

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../base/clock.ts';
 import { AdaptiveRate } from './adaptive-rate.ts';
+import { BodyPool } from './body-pool.ts';
 import { HedgeTimer, LatencyWindow } from './latency-window.ts';
 import { dollarsOf } from './prices.ts';
 import { RequestSlots } from './request-slots.ts';
@@ -182,4 +183,28 @@ test('a large body costs its parts, a deletion nothing', () => {
   expect(dollarsOf({ operation: 'put', bytes: 32 * 1024 * 1024 }, prices)).toBeCloseTo(0.03);
   expect(dollarsOf({ operation: 'get', bytes: 1_000 }, prices)).toBeCloseTo(0.0004);
   expect(dollarsOf({ operation: 'delete', bytes: 0 }, prices)).toBe(0);
+});
+
+test('bodies are put together in memory that is used again', () => {
+  const pool = new BodyPool();
+  const shared = new Uint8Array(new SharedArrayBuffer(600_000)).map((_, n) => n * 7);
+  const parts = [shared.subarray(3, 200_000), new Uint8Array(0), shared.subarray(200_000)];
+  const first = pool.join(parts);
+  expect(first.bytes.equals(Buffer.concat(parts))).toBe(true);
+  const other = pool.join(parts);
+  expect(other.bytes.buffer).not.toBe(first.bytes.buffer);
+  first.release();
+  const again = pool.join([shared.subarray(0, 300_000), shared.subarray(1, 300_001)]);
+  expect(again.bytes.buffer).toBe(first.bytes.buffer);
+  expect(again.bytes).toHaveLength(600_000);
+  // One piece isn't copied, small ones aren't kept.
+  expect(pool.join([shared]).bytes.buffer).toBe(shared.buffer);
+  pool.join([shared.subarray(0, 10), shared.subarray(5, 9)]).release();
+  again.release();
+  other.release();
+  expect(pool.keptBytes).toBe(2 * 1024 * 1024);
+  for (const body of Array.from({ length: 100 }, () => pool.join(parts))) body.release();
+  const many = Array.from({ length: 100 }, () => pool.join(parts));
+  for (const body of many) body.release();
+  expect(pool.keptBytes).toBeLessThanOrEqual(48 * 1024 * 1024);
 });

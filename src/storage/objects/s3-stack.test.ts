@@ -73,7 +73,7 @@ test('a slow read is asked a second time, into the caller’s memory', async () 
 });
 
 test('when everything is slow, hedges stay a share of requests', async () => {
-  const store = storeFor(open(), 'tail');
+  const store = storeFor(open({ 'objects.hedge.late.ms': '600000' }), 'tail');
   await store.put('all', Buffer.from('x'));
   for (let n = 0; n < 20; n += 1) await store.get('all');
   double.resetCounters();

@@ -11,10 +11,11 @@ import {
 } from '@aws-sdk/client-s3';
 import type { Clock } from '../../base/clock.ts';
 import { FloeError, isFloeError } from '../../base/error.ts';
+import { BodyPool } from './body-pool.ts';
 import { bodyParts, bodySize, checkKey } from './keys.ts';
 import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from './object-store.ts';
 import { MAX_SINGLE_PUT_BYTES } from './prices.ts';
-import { crc32Base64, joined, type S3Context, type S3Settings } from './s3-context.ts';
+import { crc32Base64, type S3Context, type S3Settings } from './s3-context.ts';
 import { type S3Operation, s3Error } from './s3-errors.ts';
 import { abortUploads, putMultipart } from './s3-multipart.ts';
 
@@ -33,6 +34,7 @@ export class S3ObjectStore implements ObjectStore {
   readonly #location: S3Location;
   readonly #settings: S3Settings;
   readonly #clock: Clock;
+  readonly #bodies = new BodyPool();
 
   constructor(location: S3Location, settings: S3Settings, clock: Clock) {
     this.uri = `s3://${location.bucket}${location.prefix === '' ? '' : `/${location.prefix}`}`;
@@ -51,7 +53,15 @@ export class S3ObjectStore implements ObjectStore {
     const parts = bodyParts(body);
     const context = this.#context(key, options.signal);
     if (bodySize(parts) > MAX_SINGLE_PUT_BYTES) return putMultipart(context, parts, options);
-    const bytes = joined(parts);
+    const whole = this.#bodies.join(parts);
+    try {
+      await this.#putOne(context, whole.bytes, options);
+    } finally {
+      whole.release();
+    }
+  }
+
+  async #putOne(context: S3Context, bytes: Buffer, options: PutOptions): Promise<void> {
     await context.ask('put', (abortSignal) =>
       this.#client.send(
         new PutObjectCommand({
@@ -207,7 +217,7 @@ function createClient(settings: S3Settings): S3Client {
   const region = settings['s3.region'] || (endpoint === '' ? '' : 'us-east-1');
   const accessKeyId = settings['s3.access.key.id'];
   const sessionToken = settings['s3.session.token'];
-  return new S3Client({
+  const client = new S3Client({
     maxAttempts: 1,
     // Checksums are ours (native CRC32); the SDK's are computed in JavaScript.
     requestChecksumCalculation: 'WHEN_REQUIRED',
@@ -229,6 +239,22 @@ function createClient(settings: S3Settings): S3Client {
       httpsAgent: { keepAlive: true, maxSockets: settings['s3.max.connections'] },
     },
   });
+  if (!settings['s3.sign.payload']) leavePayloadUnsigned(client);
+  return client;
+}
+
+/** Of the requests that carry data; the SDK hashes a body unless it is told what stands for its hash. */
+function leavePayloadUnsigned(client: S3Client): void {
+  client.middlewareStack.add(
+    (next, { commandName }) =>
+      (args) => {
+        const request = args.request as { readonly headers: Record<string, string> };
+        if (commandName === 'PutObjectCommand' || commandName === 'UploadPartCommand')
+          request.headers['x-amz-content-sha256'] = 'UNSIGNED-PAYLOAD';
+        return next(args);
+      },
+    { step: 'build', name: 'floeUnsignedPayload' },
+  );
 }
 
 function rangeHeader(start: number, length: number): string | undefined {

@@ -29,6 +29,10 @@ export const objectSettings = {
     ...text({ default: '', doc: 'Session token of temporary credentials.' }),
     type: 'password' as const,
   },
+  's3.sign.payload': bool({
+    default: false,
+    doc: 'Sign a SHA-256 of every body. TLS protects bodies on their way, and a CRC32 that the store checks finds damage; without TLS in a network that others write to, turn it on: it costs a quarter of the processor time of a flush.',
+  }),
   's3.request.timeout.ms': long({
     default: 20_000,
     min: 100,
