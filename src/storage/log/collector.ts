@@ -19,6 +19,8 @@ export interface CollectorOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** The metadata store's clock, by which objects were given up (`LogMetadata.storeMs`). */
+  readonly storeMs?: () => Promise<number | undefined>;
   /** Unreferenced objects keep their bytes this long: readers with old plans finish, a backup stays whole. */
   readonly graceMs: number;
   /** A key younger than this is no orphan yet: its writer may still commit. */
@@ -65,10 +67,11 @@ export class Collector {
   }
 
   async #delete(): Promise<number> {
-    const { objects, clock, graceMs, metrics } = this.#options;
+    const { objects, clock, storeMs, graceMs, metrics } = this.#options;
+    const beforeMs = ((await storeMs?.()) ?? clock.now()) - graceMs;
     let deleted = 0;
     for (let slice = 0; slice < MAX_SLICES; slice += 1) {
-      const found = await objects.deletable(clock.now() - graceMs, ROWS_AT_ONCE);
+      const found = await objects.deletable(beforeMs, ROWS_AT_ONCE);
       if (found.length === 0) break;
       await this.#deleteBytes(found);
       deleted += found.length;

@@ -103,6 +103,7 @@ export class Maintenance implements Component {
     this.#collector = new Collector({
       ...options,
       objects: metadata.objects,
+      storeMs: () => metadata.log.storeMs(),
       graceMs: settings['log.delete.grace.ms'],
       orphanAgeMs: settings['log.orphan.age.ms'],
       onDeleted: onReplaced,

@@ -9,6 +9,9 @@ import type { BackendOptions, MetadataChoice, SequencerBackend } from './sequenc
 import { COMMIT_HORIZON_MS, StoreSequencer } from './store-sequencer.ts';
 
 const UPKEEP_MS = 60_000;
+/** Idle producers are looked for less often: it reads through all of them. */
+const EXPIRE_EVERY = 10;
+const EXPIRED_AT_ONCE = 10_000;
 
 /** @throws FloeError `unavailable`, `unsupported`, `unauthorized`: see openPostgresMetadata. */
 export async function openPostgresBackend(
@@ -32,7 +35,8 @@ export async function openPostgresBackend(
   return {
     metadata,
     start({ settings: { giveUpMs, followHorizonMs } }) {
-      upkeep = new LogUpkeep({ metadata, clock, logger, horizonMs: followHorizonMs });
+      const horizons = { horizonMs: followHorizonMs, producerExpirationMs };
+      upkeep = new LogUpkeep({ metadata, clock, logger, ...horizons });
       const horizonMs = COMMIT_HORIZON_MS;
       sequencer = new StoreSequencer({
         metadata: metadata.log,
@@ -52,17 +56,19 @@ export async function openPostgresBackend(
 }
 
 interface LogUpkeepOptions {
-  readonly metadata: Pick<PostgresMetadata, 'log'>;
+  readonly metadata: Pick<PostgresMetadata, 'log' | 'producers'>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly horizonMs: number;
+  readonly producerExpirationMs: number;
 }
 
-/** Tables for coming commits are made, those of old ones dropped. */
+/** Tables for coming commits are made, those of old ones dropped; idle producers are forgotten. */
 class LogUpkeep {
   readonly #options: LogUpkeepOptions;
   #timer: Timer | undefined;
   #stopped = false;
+  #runs = 0;
 
   constructor(options: LogUpkeepOptions) {
     this.#options = options;
@@ -75,9 +81,14 @@ class LogUpkeep {
   }
 
   async #run(): Promise<void> {
-    const { metadata, horizonMs, logger } = this.#options;
+    const { metadata, horizonMs, producerExpirationMs, logger } = this.#options;
     try {
       await metadata.log.upkeep(horizonMs);
+      this.#runs += 1;
+      if (this.#runs % EXPIRE_EVERY === 0) {
+        const idleSinceMs = (await metadata.log.storeMs()) - producerExpirationMs;
+        await metadata.producers.expire(idleSinceMs, EXPIRED_AT_ONCE);
+      }
     } catch (caught) {
       if (!this.#stopped)
         logger.warn({ error: FloeError.from(caught).message }, 'upkeep of commits failed');
