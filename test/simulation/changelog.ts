@@ -82,15 +82,16 @@ export class Changelog {
   /** Reads from the log start to the end. @throws Error naming the broken promise. */
   async audit(): Promise<void> {
     const { node } = this.#world;
-    const { logStartOffset, highWatermark } = node.log.watermarks(this.partitionId)!;
+    const { logStartOffset: from, highWatermark } = node.log.watermarks(this.partitionId)!;
     const found = new Map<number, number>();
-    for (let offset = logStartOffset, failures = 0; offset < highWatermark; ) {
+    for (let offset = from, failures = 0; offset < highWatermark; ) {
       const next = await this.#world.drive(this.#read(offset, found));
       failures = next <= offset ? failures + 1 : 0;
       if (failures === MAX_FAILURES)
         throw new Error(`L4: the changelog does not read on at ${offset} of ${highWatermark}`);
-      offset = next;
+      offset = Math.max(next, node.log.watermarks(this.partitionId)!.logStartOffset);
     }
+    const { logStartOffset } = node.log.watermarks(this.partitionId)!;
     this.compacted = 0;
     const newest = new Map<string, number>();
     for (const [id, offset] of found) {

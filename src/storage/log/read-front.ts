@@ -95,7 +95,7 @@ export async function readFront(request: ReadRequest, sources: ReadSources): Pro
         continue;
       }
       if (abortedTransactions === undefined) {
-        partitions.push(result(wanted.partitionId, ErrorCode.OFFSET_OUT_OF_RANGE, marks));
+        partitions.push(await outOfRange(wanted, sources));
         continue;
       }
       partitions.push({
@@ -134,6 +134,15 @@ async function findAborted(
       'what others did to stored records is not known: read again',
     );
   return list;
+}
+
+/** What was read has expired meanwhile: it is told where the log begins now. */
+async function outOfRange(
+  { partitionId }: ReadPartitionRequest,
+  { partitions, others }: ReadSources,
+): Promise<ReadPartitionResult> {
+  await others?.refreshStart(partitionId).catch(() => {});
+  return result(partitionId, ErrorCode.OFFSET_OUT_OF_RANGE, partitions.watermarks(partitionId));
 }
 
 /** What could not be read; it may have expired meanwhile, and nothing is wrong with it then. */

@@ -54,7 +54,7 @@ export class StoreSequencer implements SequencerPort {
   readonly #options: StoreSequencerOptions;
   readonly #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
-  readonly #stop = new AbortController();
+  #stopping = false;
 
   constructor(options: StoreSequencerOptions) {
     this.#options = options;
@@ -116,11 +116,10 @@ export class StoreSequencer implements SequencerPort {
     const { clock, logger } = this.#options;
     if (error.code === 'timeout') for (const waiting of group) waiting.doubtful = true;
     logger.warn({ error: error.message, flushes: group.length }, 'commit failed, trying again');
-    await clock.sleep(pauseMs, this.#stop.signal).catch(() => {});
+    await clock.sleep(pauseMs);
     const nowMs = clock.monotonic();
-    const stopping = this.#stop.signal.aborted;
     return group.filter((waiting) => {
-      const mayGo = !waiting.doubtful || stopping || !isPassing(error);
+      const mayGo = !waiting.doubtful || this.#stopping || !isPassing(error);
       if (!mayGo || nowMs < waiting.deadlineMs) return true;
       waiting.reject(new FloeError('unavailable', `not committed in time: ${error.message}`));
       return false;
@@ -133,7 +132,7 @@ export class StoreSequencer implements SequencerPort {
 
   /** Resolves when everything submitted has its answer; what is in doubt then waits no longer than its time. */
   async stop(): Promise<void> {
-    this.#stop.abort();
+    this.#stopping = true;
     await this.#running;
   }
 }
