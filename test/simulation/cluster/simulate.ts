@@ -221,8 +221,10 @@ async function restart(run: Run, broker: SimulatedBroker): Promise<void> {
       return;
     } catch (caught) {
       const passing = broker.dead || /injected/.test(String(caught));
-      if (!passing || attempt > 100) throw caught;
+      if (!passing) throw caught;
       broker.kill();
+      // A start asks for many things, each of which may fail: some day it is let through.
+      if (attempt > 30) world.metadataFaults = noMetadataFaults;
       await world.clock.advance(50);
     }
   }
