@@ -40,8 +40,10 @@ export async function startRelay(
       });
       socket.on('error', () => {});
     }
-    forward(client, upstream, () => relay.trouble.toServerMs ?? 0);
-    forward(upstream, client, () => relay.trouble.toClientMs ?? 0);
+    upstream.once('connect', () => {
+      forward(client, upstream, () => relay.trouble.toServerMs ?? 0);
+      forward(upstream, client, () => relay.trouble.toClientMs ?? 0);
+    });
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
