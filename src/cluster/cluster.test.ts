@@ -93,6 +93,7 @@ class TestNode {
         keeper.lookAgain();
         void member.refresh();
       },
+      gone: (session) => member.suspect(session),
     });
     await member.announce({ listeners: {}, hints: hints.address, http: null });
     return node;

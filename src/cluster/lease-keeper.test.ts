@@ -77,8 +77,8 @@ function pair(leases = memoryLeases(clock)) {
   const [one, two] = [testNode(1), testNode(2)];
   const record = (nodeId: number) => ({ ...clusterNode(nodeId), silentMs: 0, startedMs: 0 });
   const meet = () => {
-    one.view.update([record(2)], 5_000);
-    two.view.update([record(1)], 5_000);
+    one.view.update([record(2)], () => 5_000);
+    two.view.update([record(1)], () => 5_000);
   };
   return { one, two, meet, record, leases };
 }
@@ -131,8 +131,8 @@ test('a lease moves to the newly chosen, after work has ended', async () => {
 
   const b = keeperOf(two, leases);
   for (const name of names) b.want(lease(name));
-  one.view.update([record(2)], 5_000);
-  two.view.update([record(1)], 5_000);
+  one.view.update([record(2)], () => 5_000);
+  two.view.update([record(1)], () => 5_000);
   const moved = names.filter((name) => one.cluster.chosen(name, 'coordinator')!.nodeId === 2);
   expect(moved.length).toBeGreaterThan(0);
   await clock.advance(600);

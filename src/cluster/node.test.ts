@@ -83,6 +83,21 @@ test('a node that falls silent is gone for the others after its time', async () 
   expect(two.holder).toBeUndefined();
 });
 
+test('a node whose process is seen to be gone is missed in half the time, unless it still speaks', async () => {
+  const process = new ModelProcess(clock);
+  const [one, two] = [await join(), await join({ clock: process.clock })];
+  await clock.advance(1_000);
+  one.suspect(two.holder!.session);
+  await clock.advance(10_000);
+  expect(living(one)).toEqual([1, 2]);
+  one.suspect(two.holder!.session);
+  process.pause();
+  await clock.advance(2_000);
+  expect(living(one)).toEqual([1, 2]);
+  await clock.advance(1_500);
+  expect(living(one)).toEqual([1]);
+});
+
 test('a node that slept is no member from the first moment, and joins under a new session', async () => {
   const process = new ModelProcess(clock);
   const metrics = countingMetrics();

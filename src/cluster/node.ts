@@ -38,6 +38,9 @@ export type NodeAddresses = Pick<NodeDescription, 'listeners' | 'hints' | 'http'
 
 const NOWHERE: NodeAddresses = { listeners: {}, hints: null, http: null };
 
+/** How long a suspicion that nobody renews is kept, in times of `cluster.alive.ms`. */
+const SUSPICION = 3;
+
 /** How often nodes that are gone for good are taken off the list, in heartbeats. */
 const FORGET_EVERY = 600;
 
@@ -61,6 +64,8 @@ export class ClusterMember {
   #expiry: Timer | undefined;
   #beating: Promise<void> | undefined;
   #looking: Promise<void> | undefined;
+  /** Sessions whose process is probably gone, and when that was last said. */
+  readonly #suspects = new Map<string, number>();
   #lookAgain = false;
 
   private constructor(options: JoinOptions, joined: Joined) {
@@ -71,7 +76,7 @@ export class ClusterMember {
     this.#deadlineMs = this.#deadline(joined.askedMs);
     this.#view = new ClusterView(this.#self());
     this.#view.begin(joined.level);
-    this.#view.update(joined.records, options.settings['cluster.alive.ms']);
+    this.#view.update(joined.records, () => this.#aliveMs);
     this.#exposeMetrics();
     this.#schedule();
   }
@@ -142,6 +147,23 @@ export class ClusterMember {
       this.#looking = undefined;
     });
     return this.#looking;
+  }
+
+  /**
+   * Nothing listens any more where that life of a node did. When it is silent, too, it counts as gone before its time:
+   * after half of it. One that still says that it lives, does.
+   */
+  suspect(session: string): void {
+    this.#suspects.set(session, this.#options.clock.monotonic());
+  }
+
+  #patienceWith({ session }: NodeRecord): number {
+    const saidMs = this.#suspects.get(session);
+    if (saidMs === undefined) return this.#aliveMs;
+    const suspected = this.#options.clock.monotonic() - saidMs < this.#aliveMs * SUSPICION;
+    if (suspected) return this.#aliveMs / 2;
+    this.#suspects.delete(session);
+    return this.#aliveMs;
   }
 
   /** Ends the node's life. */
@@ -282,11 +304,14 @@ export class ClusterMember {
     do {
       this.#lookAgain = false;
       this.#records = await this.#options.nodes.list();
-      if (!this.#stopped) this.#view.update(this.#records, this.#aliveMs);
+      if (!this.#stopped) this.#view.update(this.#records, (record) => this.#patienceWith(record));
     } while (this.#lookAgain && !this.#stopped);
   }
 
   async #forget(): Promise<void> {
+    const known = new Set(this.#records.map(({ session }) => session));
+    for (const session of this.#suspects.keys())
+      if (!known.has(session)) this.#suspects.delete(session);
     this.#beats += 1;
     if (this.#beats % FORGET_EVERY === 0)
       await this.#options.nodes.forget(this.#options.settings['cluster.forget.ms']);

@@ -11,10 +11,10 @@ export const clusterSettings = {
   'cluster.alive.ms': long({
     default: 5_000,
     min: 250,
-    doc: 'A node silent for longer gets no more work and is not named to clients. At least 3 heartbeats. All nodes should have the same.',
+    doc: 'A node silent for longer gets no more work and is not named to clients; half as long where others see that its process is gone. At least 3 heartbeats. All nodes should have the same.',
   }),
   'cluster.lease.ms': long({
-    default: 5_000,
+    default: 4_000,
     min: 250,
     doc: 'How long a right that only one node may have (coordinating groups, committing a table) lasts unless renewed: after a crash nobody has it for that long at most.',
   }),

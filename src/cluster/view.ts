@@ -47,10 +47,10 @@ export class ClusterView implements Cluster {
     this.#keep([...this.#nodes.filter(({ nodeId }) => nodeId !== self.nodeId), self]);
   }
 
-  /** The others as the store knows them; those silent for `aliveMs` don't live. */
-  update(records: readonly NodeRecord[], aliveMs: number): void {
+  /** The others as the store knows them; those silent for as long as `aliveMs` tells don't live. */
+  update(records: readonly NodeRecord[], aliveMs: (record: NodeRecord) => number): void {
     const others = records.filter(
-      ({ nodeId, silentMs }) => nodeId !== this.#self.nodeId && silentMs < aliveMs,
+      (record) => record.nodeId !== this.#self.nodeId && record.silentMs < aliveMs(record),
     );
     this.#keep([...others.map(asNode), this.#self]);
   }

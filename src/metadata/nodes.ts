@@ -28,7 +28,7 @@ export interface NodeDescription {
   readonly listeners: Readonly<Record<string, NodeEndpoint>>;
   /** Where other nodes send hints; null: nowhere. */
   readonly hints: NodeEndpoint | null;
-  /** Base URL of the HTTP face (`http://host:port`); null without role `http`. */
+  /** Base URL of the operator's HTTP face (`http://host:port`), which every node has; null until the node is ready. */
   readonly http: string | null;
   /** Of the program, as in package.json. */
   readonly version: string;

@@ -143,6 +143,7 @@ async function join(node: Node, { opened, follower, kafkaHost }: Shared): Promis
         logger.debug({ error: FloeError.from(caught).message }, 'could not look at nodes'),
       );
     },
+    gone: (session) => member.suspect(session),
   });
   follower.onCommitted((commitNumber) => hints.committed(commitNumber));
   await leases.look();

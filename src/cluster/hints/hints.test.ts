@@ -25,6 +25,7 @@ interface TestNode {
   readonly metrics: ReturnType<typeof countingMetrics>;
   readonly commits: number[];
   news: number;
+  readonly gone: Set<string>;
   /** As others see it. */
   readonly node: ClusterNode;
 }
@@ -47,19 +48,20 @@ async function start(nodeId: number, changes: Partial<HintsOptions> = {}): Promi
   });
   stops.push(() => hints.stop());
   const node = clusterNode(nodeId, { session, hints: hints.address });
-  const started: TestNode = { view, hints, metrics, commits: [], news: 0, node };
+  const started: TestNode = { view, hints, metrics, commits: [], news: 0, gone: new Set(), node };
   hints.onHint({
     commit: (commit) => started.commits.push(commit),
     news: () => {
       started.news += 1;
     },
+    gone: (session) => void started.gone.add(session),
   });
   return started;
 }
 
 function meet(...all: readonly TestNode[]): void {
   const records = all.map(({ node }) => ({ ...node, silentMs: 0, startedMs: 0 }));
-  for (const { view } of all) view.update(records, 5_000);
+  for (const { view } of all) view.update(records, () => 5_000);
 }
 
 const connected = (node: TestNode, peers: number) =>
@@ -94,11 +96,12 @@ test('a peer that comes back hears again, and one that has gone is let go', asyn
   await connected(one, 1);
   await two.hints.stop();
   await connected(one, 0);
+  await expect.poll(() => one.gone).toContain(two.node.session);
   one.hints.committed(5);
   const again = await start(2);
   meet(one, again);
   await expect.poll(() => again.commits.at(-1)).toBe(5);
-  one.view.update([], 5_000);
+  one.view.update([], () => 5_000);
   await connected(one, 0);
 });
 

@@ -33,6 +33,8 @@ export interface HintListener {
   commit(commitNumber: number): void;
   /** Nodes or leases have changed somewhere. */
   news(): void;
+  /** Where that life of a node listened for hints, nothing listens any more. Told at every attempt to connect. */
+  gone(session: string): void;
 }
 
 /** Until a peer has shown who it is. */
@@ -134,6 +136,9 @@ export class Hints implements Component {
       endpoint,
       identity: () => this.#identity(),
       newest: () => ({ commit: this.#commit, news: this.#news }),
+      onGone: () => {
+        for (const listener of [...this.#listeners]) listener.gone(session);
+      },
       onSent: () => this.#options.metrics.count('floe_cluster_hints_sent_total', 'Hints sent'),
       onRefused: (reason) => this.#countRefused(reason),
     });

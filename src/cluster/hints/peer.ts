@@ -23,6 +23,8 @@ export interface PeerOptions {
   readonly prng: Prng;
   readonly logger: Logger;
   readonly onSent: () => void;
+  /** Nothing listens there any more: the process is probably gone. */
+  readonly onGone: () => void;
   /** The other side could not show who it is. */
   readonly onRefused: (reason: string) => void;
 }
@@ -139,6 +141,8 @@ export class HintPeer {
     if (this.#stopped) return;
     const { clock, prng, nodeId, logger } = this.#options;
     logger.debug({ nodeId, error: error?.message }, 'no connection for hints');
+    if ((error as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED')
+      this.#options.onGone();
     this.#attempts += 1;
     const pauses = { prng, firstDelayMs: FIRST_PAUSE_MS, maxDelayMs: MAX_PAUSE_MS };
     this.#timer = clock.setTimer(backoffMs(pauses, this.#attempts), () => this.#connect());

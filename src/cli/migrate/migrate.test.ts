@@ -1,0 +1,171 @@
+// A node's data directory with records, groups, transactions and a table, moved: a broker on the new stores serves the
+// same. What can't be moved is refused by name.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { resolveSettings } from '../../base/settings.ts';
+import { startPostgres, type TestServer } from '../../metadata/postgres/testing.ts';
+import { openDatabase } from '../../metadata/sqlite/index.ts';
+import { avroEncoder, registerAvro } from '../avro-value.ts';
+import { awaitRows } from '../await-rows.ts';
+import { type ChildNode, startChild } from '../child.ts';
+import { call } from '../http-client.ts';
+import { kafkaClient } from '../kafka-client.ts';
+import { serverSettings } from '../settings.ts';
+import { migrate } from './migrate.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'floe-migrate-'));
+const dataDir = join(folder, 'data');
+const storage = pathToFileURL(join(folder, 'shared')).href;
+const SCHEMA = JSON.stringify({
+  type: 'record',
+  name: 'Order',
+  fields: [
+    { name: 'id', type: 'long' },
+    { name: 'what', type: 'string' },
+  ],
+});
+const ROWS = 60;
+let postgres: TestServer;
+let metadata: string;
+
+beforeAll(async () => {
+  postgres = await startPostgres({ fsync: true });
+  metadata = await postgres.empty();
+}, 60_000);
+afterAll(async () => {
+  await postgres?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const moving = (said: string[], more: object = {}) =>
+  migrate({
+    dataDir,
+    fromStorage: undefined,
+    storage,
+    metadata,
+    settings: resolveSettings(serverSettings, {}),
+    checkOneOf: 1,
+    warehouse: 'copy',
+    say: (line) => said.push(line),
+    ...more,
+  });
+
+test('records, groups, transactions and tables are the same after the move', {
+  timeout: 120_000,
+}, async () => {
+  const first = await startChild(dataDir);
+  await fill(first);
+  await expect(moving([])).rejects.toMatchObject({ code: 'conflict' });
+  await first.stop();
+
+  const said: string[] = [];
+  await moving(said);
+  const text = said.join('\n');
+  expect(text).toContain('metadata equal');
+  expect(text).toMatch(/table kafka\.orders: [1-9]\d* data files, 60 rows/);
+
+  const again: string[] = [];
+  await moving(again);
+  expect(again.join('\n')).toMatch(/objects of the log: (\d+) with \d+ bytes, \1 of them there/);
+  await expect(startChild(dataDir)).rejects.toThrow(/was moved to postgres:/);
+
+  const node = await startChild(join(folder, 'broker'), [
+    '--metadata',
+    metadata,
+    '--storage',
+    storage,
+  ]);
+  try {
+    expect(await readAll(node)).toHaveLength(ROWS);
+    expect(await countRows(node)).toBe(ROWS);
+    await send(node, ROWS, 5);
+    await call({ server: node.addresses.http, path: '/v1/tables/orders/commit', method: 'POST' });
+    await awaitRows({ server: node.addresses.http, topic: 'orders', rows: ROWS + 5 });
+    expect(await countRows(node)).toBe(ROWS + 5);
+    const admin = kafkaClient(node.addresses.kafka).admin();
+    await admin.connect();
+    const [offsets] = await admin.fetchOffsets({ groupId: 'readers', topics: ['orders'] });
+    await admin.disconnect();
+    expect(offsets!.partitions.find(({ partition }) => partition === 1)!.offset).toBe('7');
+  } finally {
+    await node.stop();
+  }
+  await expect(moving([])).rejects.toThrow(/if brokers have used it since it was moved/);
+});
+
+test('what is no data directory, a full database and a foreign store are refused by name', async () => {
+  await expect(moving([], { dataDir: join(folder, 'nothing') })).rejects.toThrow(/holds no metadata.db/);
+  const other = join(folder, 'other');
+  const { mkdirSync } = await import('node:fs');
+  mkdirSync(other);
+  openDatabase(join(other, 'metadata.db')).close();
+  await expect(moving([], { dataDir: other })).rejects.toThrow(/belongs to no cluster yet/);
+});
+
+async function fill(node: ChildNode): Promise<void> {
+  const kafka = kafkaClient(node.addresses.kafka);
+  const admin = kafka.admin();
+  await admin.connect();
+  const configEntries = Object.entries({
+    'table.topic.enable': 'true',
+    'table.topic.convert.value.type': 'by_schema_id',
+    'table.topic.commit.interval.ms': '2000',
+  }).map(([name, value]) => ({ name, value }));
+  await admin.createTopics({ topics: [{ topic: 'orders', numPartitions: 2, configEntries }] });
+  await admin.createTopics({ topics: [{ topic: 'gone', numPartitions: 1 }] });
+  await admin.deleteTopics({ topics: ['gone'] });
+  await send(node, 0, ROWS);
+  const producer = kafka.producer({ transactionalId: 'mover', maxInFlightRequests: 1 });
+  await producer.connect();
+  const transaction = await producer.transaction();
+  await transaction.send({ topic: 'plain', messages: [{ value: 'aborted' }] });
+  await transaction.abort();
+  await producer.disconnect();
+  await admin.setOffsets({
+    groupId: 'readers',
+    topic: 'orders',
+    partitions: [{ partition: 1, offset: '7' }],
+  });
+  await admin.disconnect();
+  await call({ server: node.addresses.http, path: '/v1/tables/orders/commit', method: 'POST' });
+  await awaitRows({ server: node.addresses.http, topic: 'orders', rows: ROWS });
+}
+
+async function send(node: ChildNode, from: number, count: number): Promise<void> {
+  const schemaId = await registerAvro(node.addresses.registry, 'orders-value', SCHEMA);
+  const encoder = avroEncoder(SCHEMA, schemaId);
+  const producer = kafkaClient(node.addresses.kafka).producer();
+  await producer.connect();
+  const messages = Array.from({ length: count }, (_, n) => ({
+    key: String(from + n),
+    value: encoder.encode({ id: from + n, what: `thing ${from + n}` }),
+  }));
+  await producer.send({ topic: 'orders', messages });
+  await producer.disconnect();
+}
+
+async function readAll(node: ChildNode): Promise<readonly string[]> {
+  const consumer = kafkaClient(node.addresses.kafka).consumer({ groupId: 'all' });
+  await consumer.connect();
+  await consumer.subscribe({ topic: 'orders', fromBeginning: true });
+  const found: string[] = [];
+  await new Promise<void>((resolve) => {
+    void consumer.run({
+      eachMessage: async ({ message }) => {
+        if (found.push(message.key!.toString()) === ROWS) resolve();
+      },
+    });
+  });
+  await consumer.disconnect();
+  return found;
+}
+
+async function countRows(node: ChildNode): Promise<number> {
+  const body = { query: 'SELECT count(*) AS n FROM orders' };
+  const answer = await call({ server: node.addresses.http, path: '/v1/sql', method: 'POST', body });
+  const { rows } = (await answer.json()) as { readonly rows: readonly (readonly unknown[])[] };
+  return Number(rows[0]![0]);
+}
