@@ -18,6 +18,11 @@ export const clusterSecretMigrations: readonly Migration[] = [
   },
 ];
 
+export const clusterMoveMigrations: readonly Migration[] = [
+  // Where `floe migrate` has taken the cluster: this store is its past.
+  { name: 'cluster-3', sql: 'ALTER TABLE cluster ADD COLUMN moved_to TEXT;' },
+];
+
 export class SqliteCluster implements ClusterMetadata {
   readonly #db: Database;
   readonly #clock: Clock;
@@ -28,9 +33,15 @@ export class SqliteCluster implements ClusterMetadata {
   }
 
   async clusterId(): Promise<string | undefined> {
-    return this.#db.prepare('SELECT cluster_id FROM cluster').get()?.['cluster_id'] as
-      | string
-      | undefined;
+    const row = this.#db.prepare('SELECT cluster_id, moved_to FROM cluster').get();
+    const movedTo = (row?.['moved_to'] ?? undefined) as string | undefined;
+    if (movedTo !== undefined) {
+      throw new FloeError(
+        'conflict',
+        `this data directory was moved to ${movedTo} by floe migrate: serve that cluster, with --metadata and --storage`,
+      );
+    }
+    return row?.['cluster_id'] as string | undefined;
   }
 
   async keepClusterId(clusterId: string): Promise<void> {
@@ -39,7 +50,7 @@ export class SqliteCluster implements ClusterMetadata {
     if (kept !== undefined)
       throw new FloeError('conflict', `this metadata belongs to cluster ${kept}, not ${clusterId}`);
     this.#db.transaction(() =>
-      this.#db.prepare('INSERT INTO cluster VALUES (1, ?)').run(clusterId),
+      this.#db.prepare('INSERT INTO cluster (only_row, cluster_id) VALUES (1, ?)').run(clusterId),
     );
   }
 

@@ -2,7 +2,12 @@
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Metadata } from '../metadata.ts';
 import { catalogMigrations, SqliteCatalog } from './catalog.ts';
-import { clusterMigrations, clusterSecretMigrations, SqliteCluster } from './cluster.ts';
+import {
+  clusterMigrations,
+  clusterMoveMigrations,
+  clusterSecretMigrations,
+  SqliteCluster,
+} from './cluster.ts';
 import { Database } from './database.ts';
 import { groupsMigrations, SqliteGroups } from './groups.ts';
 import { leasesMigrations, SqliteLeases } from './leases.ts';
@@ -72,6 +77,7 @@ export function openDatabase(path: string): Database {
     ...leasesMigrations,
     ...nodesMigrations,
     ...clusterSecretMigrations,
+    ...clusterMoveMigrations,
   ]);
 }
 

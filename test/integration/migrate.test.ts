@@ -5,16 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { resolveSettings } from '../../base/settings.ts';
-import { startPostgres, type TestServer } from '../../metadata/postgres/testing.ts';
-import { openDatabase } from '../../metadata/sqlite/index.ts';
-import { avroEncoder, registerAvro } from '../avro-value.ts';
-import { awaitRows } from '../await-rows.ts';
-import { type ChildNode, startChild } from '../child.ts';
-import { call } from '../http-client.ts';
-import { kafkaClient } from '../kafka-client.ts';
-import { serverSettings } from '../settings.ts';
-import { migrate } from './migrate.ts';
+import { resolveSettings } from '../../src/base/settings.ts';
+import { avroEncoder, registerAvro } from '../../src/cli/avro-value.ts';
+import { awaitRows } from '../../src/cli/await-rows.ts';
+import { type ChildNode, startChild } from '../../src/cli/child.ts';
+import { call } from '../../src/cli/http-client.ts';
+import { kafkaClient } from '../../src/cli/kafka-client.ts';
+import { migrate } from '../../src/cli/migrate/migrate.ts';
+import { serverSettings } from '../../src/cli/settings.ts';
+import { startPostgres, type TestServer } from '../../src/metadata/postgres/testing.ts';
+import { openDatabase } from '../../src/metadata/sqlite/index.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'floe-migrate-'));
 const dataDir = join(folder, 'data');
@@ -97,7 +97,9 @@ test('records, groups, transactions and tables are the same after the move', {
 });
 
 test('what is no data directory, a full database and a foreign store are refused by name', async () => {
-  await expect(moving([], { dataDir: join(folder, 'nothing') })).rejects.toThrow(/holds no metadata.db/);
+  await expect(moving([], { dataDir: join(folder, 'nothing') })).rejects.toThrow(
+    /holds no metadata.db/,
+  );
   const other = join(folder, 'other');
   const { mkdirSync } = await import('node:fs');
   mkdirSync(other);

@@ -1,0 +1,3 @@
+// Moving a metadata store to another: from one node's SQLite to a cluster's PostgreSQL.
+export { type ComparedTable, compareRows, copyRows, type TransferSource } from './copy.ts';
+export { transferTables } from './tables.ts';
