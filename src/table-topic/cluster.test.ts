@@ -393,3 +393,23 @@ test('a coordinator that is to hand over ends its commit first, and its successo
   expect(coordinator(topic)).toBe(next!.nodeId);
   expect(await where('t')).toEqual(rows(3));
 });
+
+test('dead letters of a topic are appended once, by whichever node stages them', async () => {
+  for (const nodeId of [1, 2, 3]) node(nodeId);
+  const config = {
+    'table.topic.convert.value.type': 'json',
+    'table.topic.errors.tolerance': 'dlq_topic',
+  };
+  const topic = await bench.topic('t', config, PARTITIONS);
+  produce(topic, '{"a":1}');
+  await expect.poll(() => committed(topic)).toBe(PARTITIONS);
+  produce(topic, 'no json');
+  const [victim] = others(topic);
+  kill(victim!.nodeId);
+  produce(topic, '{"a":2}');
+  await expect.poll(() => committed(topic)).toBe(3 * PARTITIONS);
+  const letters = bench.directory.byName('t-dlq')!;
+  const [id] = letters.partitions as [number];
+  expect(bench.log.watermarks(id).highWatermark).toBe(PARTITIONS);
+  expect(await where('t')).toHaveLength(2 * PARTITIONS);
+});

@@ -323,6 +323,7 @@ export class TableCoordinator implements Component, AskTaker {
           this.#releaseWaiters();
           this.#dropOperations();
           this.#staging.close();
+          this.#session.close();
           this.#untake();
           await this.#committing;
           if (this.#is('fenced')) this.#deps.onFenced?.();

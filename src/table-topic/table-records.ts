@@ -18,6 +18,8 @@ export interface TableRecordsDeps {
 
 /** Between two readings. */
 const REFRESH_MS = 2_000;
+/** Between two readings of positions: there is one per partition. */
+const POSITIONS_MS = 10_000;
 /** Positions are read for this long after somebody asked for one. */
 const ASKED_MS = 120_000;
 
@@ -28,6 +30,7 @@ export class TableRecords implements Component {
   #committed: ReadonlyMap<string, ReadonlyMap<number, number>> = new Map();
   /** Monotonic. */
   #askedAtMs = Number.NEGATIVE_INFINITY;
+  #positionsAtMs = Number.NEGATIVE_INFINITY;
   #timer: Timer | undefined;
   #reading: Promise<void>;
   #stopped = false;
@@ -57,10 +60,13 @@ export class TableRecords implements Component {
     const { tables, words, clock } = this.#deps;
     const records = await tables.list();
     this.#records = new Map(records.map((record) => [record.topicId, record]));
-    if (clock.monotonic() - this.#askedAtMs > ASKED_MS) {
+    const now = clock.monotonic();
+    if (now - this.#askedAtMs > ASKED_MS) {
       this.#committed = new Map();
       return;
     }
+    if (this.#committed.size > 0 && now - this.#positionsAtMs < POSITIONS_MS) return;
+    this.#positionsAtMs = now;
     const found = await words.positions(records.map(({ topicId }) => topicId));
     this.#committed = new Map(
       found.map(({ topicId, positions }) => [

@@ -46,6 +46,9 @@ export class TableSession {
   readonly identifier: TableIdentifier;
   #record: TableRecord | undefined;
   #binding: TableBinding | undefined;
+  /** What the store isn't known to say yet. */
+  #report: { readonly state: TableState; readonly reason: string } | undefined;
+  #reporting = false;
 
   constructor(deps: SessionDeps, topic: Topic, progress: TableProgress) {
     this.#deps = deps;
@@ -179,13 +182,44 @@ export class TableSession {
     this.#record = await this.#progress.rewindTo(metadata, this.epoch, letters);
   }
 
-  /** For people who look at the metadata; the truth is the coordinator's. */
+  /**
+   * For people who look at the metadata, and for lanes on other nodes, which stand still unless the table is at work. One
+   * report after the other, and the newest is told again when it isn't known to have arrived.
+   */
   async report(state: TableState, reason: string): Promise<void> {
-    if (this.#record === undefined) return;
+    this.#report = { state, reason };
+    if (this.#reporting) return;
+    this.#reporting = true;
     try {
-      await this.#deps.tables.update(this.#topic.topicId, this.epoch, { state, reason });
-    } catch (caught) {
-      this.#deps.logger.debug({ error: FloeError.from(caught).message }, 'state not reported');
+      for (let tries = 1; this.#report !== undefined && tries <= MAX_REPORTS; tries += 1) {
+        if (!(await this.#told(this.#report))) await this.#deps.clock.sleep(REPORT_AGAIN_MS);
+      }
+    } finally {
+      this.#reporting = false;
     }
   }
+
+  /** What wasn't told yet is told no more. */
+  close(): void {
+    this.#report = undefined;
+  }
+
+  /** False: it has to be told again. */
+  async #told(report: { readonly state: TableState; readonly reason: string }): Promise<boolean> {
+    let arrived = true;
+    try {
+      if (this.#record !== undefined) {
+        await this.#deps.tables.update(this.#topic.topicId, this.epoch, report);
+      }
+    } catch (caught) {
+      this.#deps.logger.debug({ error: FloeError.from(caught).message }, 'state not reported');
+      arrived = !isFloeError(caught, 'unavailable', 'timeout');
+    }
+    if (arrived && this.#report === report) this.#report = undefined;
+    return arrived;
+  }
 }
+
+/** Between two attempts to report, and how many there are: a store that is away for longer is told of the next change. */
+const REPORT_AGAIN_MS = 1_000;
+const MAX_REPORTS = 600;
