@@ -33,7 +33,14 @@ beforeEach(async () => {
     identifier,
     owner: { topicId: TOPIC, topicName: 't', shared: false },
     proposed: wholeValue('string'),
-    layout: { partitionBy: [], sortBy: [], renames: [], formatVersion: 2, properties: {} },
+    layout: {
+      partitionBy: [],
+      sortBy: [],
+      renames: [],
+      formatVersion: 2,
+      identifiers: [],
+      properties: {},
+    },
   });
   tableUuid = created.metadata['table-uuid'];
   const { commitTable } = catalog;
@@ -210,7 +217,14 @@ test('T3: a table dropped and created again does not pass for the same', async (
     identifier,
     owner: { topicId: TOPIC, topicName: 't', shared: false },
     proposed: wholeValue('string'),
-    layout: { partitionBy: [], sortBy: [], renames: [], formatVersion: 2, properties: {} },
+    layout: {
+      partitionBy: [],
+      sortBy: [],
+      renames: [],
+      formatVersion: 2,
+      identifiers: [],
+      properties: {},
+    },
   });
   expect(await run(committer(), [stage(1, 0, 10)])).toMatchObject({ kind: 'replaced' });
   expect(requests).toHaveLength(0);

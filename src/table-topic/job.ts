@@ -92,6 +92,7 @@ export type JobConfig = Pick<
   | 'table.topic.json.max.columns'
   | 'table.topic.json.infer.timestamps'
   | 'table.topic.types.time'
+  | 'table.topic.types.nanos'
   | 'table.topic.evolution.incompatible'
 >;
 

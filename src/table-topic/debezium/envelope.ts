@@ -1,6 +1,7 @@
 // Debezium's change events as schemas: which schema is an envelope, and the columns that it makes. The row image
 // (`before` and `after` are one record) is lifted to top level; op, time and source follow as `_cdc_*` columns.
-// Schemas come as Avro trees, whether registered (sources/avro.ts) or sent along in JSON (connect-schema.ts).
+// Schemas come as Avro trees, whether registered (sources/avro.ts) or sent along in JSON (connect-schema.ts); those in
+// Protobuf are protobuf-envelope.ts's.
 // Source: Debezium reference, "Data change events".
 // Not for: reading values (avro-envelope.ts, json-envelope.ts).
 import { FloeError } from '../../base/error.ts';
@@ -42,11 +43,15 @@ const OTHER_EVENTS: Readonly<Record<string, string>> = {
   MessageValue: 'a message of the database’s log',
 };
 
+/** What Debezium sends under a schema of this name beside changes; undefined for changes. */
+export const otherEvent = (name: string): string | undefined =>
+  OTHER_EVENTS[name.replace(/^.*\./, '')];
+
 /** @throws FloeError `invalid` for a schema that isn't Debezium's. */
 export function eventSchema(schema: AvroSchema): EventSchema {
   const record = rootRecord(schema);
   if (record === undefined) throw notAnEnvelope('it is no record');
-  const what = OTHER_EVENTS[record.name.replace(/^.*\./, '')];
+  const what = otherEvent(record.name);
   if (what !== undefined) return { kind: 'other', what };
   const field = (name: string) => record.fields.find((one) => one.name === name)?.type;
   const op = field('op');
@@ -73,7 +78,7 @@ export function envelopeOf(schema: AvroSchema): Envelope {
   });
 }
 
-function notAnEnvelope(why: string): FloeError {
+export function notAnEnvelope(why: string): FloeError {
   return new FloeError('invalid', `no Debezium envelope: ${why}`);
 }
 

@@ -31,8 +31,11 @@ export class EventReader {
   payload: Span = { start: 0, end: 0 };
   what = '';
 
-  constructor(config: Pick<JobConfig, 'table.topic.types.time'>) {
-    this.#sent = new SentSchemas({ time: config['table.topic.types.time'], nanos: false });
+  constructor(config: Pick<JobConfig, 'table.topic.types.time' | 'table.topic.types.nanos'>) {
+    this.#sent = new SentSchemas({
+      time: config['table.topic.types.time'],
+      nanos: config['table.topic.types.nanos'],
+    });
   }
 
   /** @throws RowFailure when it is no event of Debezium's. */

@@ -54,7 +54,7 @@ export const configs = {
   }),
   'table.topic.types.nanos': bool({
     default: false,
-    doc: 'Store timestamps of nanoseconds as timestamptz_ns and timestamp_ns, which needs table.topic.format.version=3 and engines that read them (DuckDB refuses the table). Off: microseconds, by floor. For Avro and Protobuf; a column that holds microseconds already keeps its type, and a further one is made.',
+    doc: 'Store timestamps of nanoseconds as timestamptz_ns and timestamp_ns, which needs table.topic.format.version=3 and engines that read them (DuckDB refuses the table). Off: microseconds, by floor. For Avro, Protobuf and JSON that brings Connect’s schema along; a column that holds microseconds already keeps its type, and a further one is made.',
   }),
   'table.topic.json.max.columns': int({
     default: 1_000,

@@ -10,6 +10,11 @@ import {
   parseProtobuf,
 } from '../../formats/protobuf/schema.ts';
 import { protobufToProposed, protobufToType } from '../../formats/protobuf/to-iceberg.ts';
+import {
+  compileProtobufEnvelope,
+  proposedProtobufEnvelope,
+  protobufEnvelope,
+} from '../debezium/protobuf-envelope.ts';
 import { systemPath } from '../system-columns.ts';
 import type { Place, SchemaText, SourceFormat } from './source.ts';
 
@@ -17,14 +22,19 @@ export const protobufFormat: SourceFormat = {
   hasMessages: true,
   propose(text, place, { nanos }) {
     const { message } = find(text);
+    if (place === 'debezium') return proposedProtobufEnvelope(protobufEnvelope(message), { nanos });
     const path = wholePath(place);
     if (path === undefined) return protobufToProposed(message, { nanos });
     const name = place === 'value' ? VALUE_COLUMN : '_kafka_key';
     const type = protobufToType(message, path, { nanos });
     return { type: 'struct', fields: [{ name, aliases: [], path, type }] };
   },
-  compile({ text, place, bindings }, columns) {
+  compile({ text, place, bindings }, columns, change) {
     const { schema, message } = find(text);
+    if (place === 'debezium') {
+      const target = { columns, bindings, change };
+      return compileProtobufEnvelope(protobufEnvelope(message), schema.find, target);
+    }
     const path = wholePath(place);
     const source = { message, find: schema.find, ...(path === undefined ? {} : { path }) };
     return compileProtobufDecoder(source, columns, bindings);
@@ -67,7 +77,7 @@ function find(text: SchemaText): { readonly schema: ProtoSchema; readonly messag
 }
 
 /** Where a whole message goes; undefined when its fields are the table's. */
-function wholePath(place: Place): string | undefined {
+function wholePath(place: Exclude<Place, 'debezium'>): string | undefined {
   switch (place) {
     case 'flattened':
       return undefined;
@@ -75,10 +85,5 @@ function wholePath(place: Place): string | undefined {
       return VALUE_COLUMN;
     case 'key':
       return fieldPath('', systemPath('key'));
-    case 'debezium':
-      throw new FloeError(
-        'invalid',
-        'flatten_debezium reads envelopes in Avro or JSON, not in Protobuf',
-      );
   }
 }
