@@ -7,6 +7,7 @@ import { seededPrng } from '../../base/prng.ts';
 import { resolveSettings } from '../../base/settings.ts';
 import { objectStoreContract } from './contract.ts';
 import type { ObjectStore } from './object-store.ts';
+import { probeConditionalWrites } from './probe.ts';
 import { storeFor } from './purposes.ts';
 import { S3ObjectStore } from './s3.ts';
 import { s3Stack } from './s3-stack.ts';
@@ -117,4 +118,14 @@ test('uploads of the dead are given up, those of the living are not', async () =
   expect(double.uploads('b')).toBe(0);
   dying.abort();
   await expect(upload).rejects.toMatchObject({ code: 'cancelled' });
+});
+
+test('a bucket that ignores conditions is refused at the start, with the remedy', async () => {
+  const store = open();
+  await probeConditionalWrites(store, 'probe/1');
+  double.fault({ kind: 'unconditional' });
+  const refused = probeConditionalWrites(store, 'probe/2');
+  await expect(refused).rejects.toMatchObject({ code: 'unsupported' });
+  await expect(refused).rejects.toThrow(/Use a store with conditional writes/);
+  expect(double.keys('b').filter((key) => key.startsWith('probe/'))).toEqual([]);
 });
