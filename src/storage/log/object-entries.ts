@@ -69,9 +69,9 @@ export class ObjectEntries {
     // compaction by key took the record itself.
     let holds = false;
     this.#openSoon(rows, offset, { wantedBytes, purpose });
-    for (const row of rows) {
+    for (const [n, row] of rows.entries()) {
       if (row.endOffset <= offset) continue;
-      if (bytes >= wantedBytes) break;
+      if (bytes >= wantedBytes || (segments.length > 0 && !follows(rows, n))) break;
       holds ||= row.baseOffset <= offset;
       const segment = await this.#open(row, Math.max(offset, row.baseOffset), purpose);
       if (segment.start === segment.end) continue;
@@ -106,9 +106,9 @@ export class ObjectEntries {
     if (rows === undefined) return undefined;
     const segments: Segment[] = [];
     let bytes = 0;
-    for (const row of rows) {
+    for (const [n, row] of rows.entries()) {
       if (row.endOffset <= offset) continue;
-      if (bytes >= wantedBytes) break;
+      if (bytes >= wantedBytes || (segments.length > 0 && !follows(rows, n))) break;
       const index = this.#indexes.get(indexKey(row));
       if (index === undefined) return undefined;
       segments.push(cutSegment(row, index, Math.max(offset, row.baseOffset)));
@@ -258,6 +258,14 @@ export class ObjectEntries {
 /** The first offset that segments hold. */
 const firstOf = ([first]: readonly Segment[]): number =>
   first === undefined ? Infinity : first.columns.baseOffsets[first.start]!;
+
+/**
+ * Rows tile the log, but for what has expired and isn't dropped everywhere yet: behind such a hole, of which a front may
+ * not have heard, a read must not go on.
+ */
+function follows(rows: readonly ObjectEntry[], n: number): boolean {
+  return n === 0 || rows[n - 1]!.endOffset === rows[n]!.baseOffset;
+}
 
 /** Which part of a row lies at or above `offset`, as far as offsets tell. */
 function shareFrom({ baseOffset, endOffset }: ObjectEntry, offset: number): number {
