@@ -2,11 +2,13 @@
 // A suite says itself which of its tests Apache Kafka passes ("must pass"); each of those must pass here, except what
 // allow.txt lists with a reason. A listed test that passes fails the run, so that list only shrinks.
 //   npm run compat [-- protocol clients:kafkajs,kcat librdkafka:0001,0005 …]      npm run compat -- quick|all
+//   npm run compat -- cluster …   the same against three brokers over PostgreSQL and an S3 double
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { startChild } from '../../src/cli/child.ts';
+import { TestCluster } from '../cluster/cluster.ts';
 import { RUNS, SETTINGS, SUITES, type Suite } from './suites.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -82,7 +84,27 @@ function wanted(args: readonly string[]): readonly string[] {
   return first === 'all' || first === 'quick' ? RUNS[first] : args;
 }
 
-for (const run of wanted(process.argv.slice(2))) {
+interface Running {
+  /** HOST:PORT,… */
+  readonly bootstrap: string;
+  stop(): Promise<unknown>;
+}
+
+async function startNode(folder: string, sets: readonly string[]): Promise<Running> {
+  const node = await startChild(join(folder, 'data'), sets);
+  return { bootstrap: node.addresses.kafka, stop: () => node.stop() };
+}
+
+async function startCluster(folder: string, sets: readonly string[]): Promise<Running> {
+  const latency = { putMs: 20, getMs: 5 };
+  const cluster = await TestCluster.start({ folder, brokers: 3, ...latency, arguments: sets });
+  return { bootstrap: cluster.brokers, stop: () => cluster.stop() };
+}
+
+const [first, ...others] = process.argv.slice(2);
+const clustered = first === 'cluster';
+const start = clustered ? startCluster : startNode;
+for (const run of wanted(clustered ? others : process.argv.slice(2))) {
   const [name, only] = run.split(':') as [string, string | undefined];
   const suite = SUITES[name];
   if (suite === undefined)
@@ -90,13 +112,13 @@ for (const run of wanted(process.argv.slice(2))) {
   const results = mkdtempSync(join(tmpdir(), 'floe-compat-'));
   const settings = Object.entries({ ...SETTINGS, ...suite.settings });
   const sets = settings.flatMap(([key, value]) => ['--set', `${key}=${value}`]);
-  const node = await startChild(join(results, 'data'), sets);
+  const { bootstrap, stop } = await start(results, sets);
   try {
-    process.stdout.write(`\n${run} at ${node.addresses.kafka}\n`);
-    const env = { BOOTSTRAP: node.addresses.kafka, RESULTS: process.env['RESULTS'] ?? results };
+    process.stdout.write(`\n${run} at ${bootstrap}\n`);
+    const env = { BOOTSTRAP: bootstrap, RESULTS: process.env['RESULTS'] ?? results };
     judge(name, await runSuite(suite, only?.split(',') ?? [], env));
   } finally {
-    await node.stop();
+    await stop();
     rmSync(results, { recursive: true, force: true });
   }
 }
