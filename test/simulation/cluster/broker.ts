@@ -39,7 +39,7 @@ export const noMetadataFaults: MetadataFaults = {
 };
 
 /** Below the age of orphans, and below the time for which outcomes of flushes are remembered. */
-const COMMIT_HORIZON_MS = 3_000;
+const COMMIT_HORIZON_MS = 1_200;
 
 export interface BrokerOptions {
   readonly number: number;

@@ -177,7 +177,7 @@ async function liveAndDie(run: Run): Promise<void> {
     else if (dice < 0.03) {
       counts.pauses += 1;
       broker.pause();
-      resumeAt.set(broker, nowMs + prng.int(prng.next() < 0.2 ? 15_000 : 1_500));
+      resumeAt.set(broker, nowMs + prng.int(prng.next() < 0.3 ? 6_000 : 600));
     }
   }
 }

@@ -36,14 +36,24 @@ import { type MetadataFaults, noMetadataFaults, SimulatedBroker } from './broker
 import { Seat } from './seat.ts';
 
 const BROKERS = 3;
-/** A pause of a few simulated seconds may outlast it: then a broker can't follow any more. */
-const FOLLOWED_COMMITS = 150;
+/** So few that a long pause outlasts them: then a broker can't follow any more. */
+const FOLLOWED_COMMITS = 12;
+/** How long outcomes of flushes are remembered once their objects are sealed. */
+const REMEMBERED_MS = 2_000;
 
 const CLUSTER_SETTINGS: LogSettings = {
   ...SETTINGS,
   'log.follow.objects.ms': 150,
   'log.follow.starts.ms': 200,
   'log.follow.rows.lifetime.ms': 150,
+  'log.put.give.up.ms': 1_000,
+};
+
+/** Orphans go while brokers are paused. */
+const CLUSTER_MAINTENANCE = {
+  ...MAINTENANCE,
+  'log.sweep.interval.ms': 300,
+  'log.orphan.age.ms': 2_000,
 };
 
 export class ClusterWorld {
@@ -83,7 +93,7 @@ export class ClusterWorld {
       clock,
       logger: silentLogger,
       producerExpirationMs: SETTINGS['producer.id.expiration.ms'],
-      retryHorizonMs: 5_000,
+      retryHorizonMs: REMEMBERED_MS,
     });
   }
 
@@ -144,7 +154,7 @@ export class ClusterWorld {
       source: node.source,
       metadata: { log: metadata.log, objects: living(metadata.objects, life, disk) },
       reader: node.reader,
-      settings: MAINTENANCE,
+      settings: CLUSTER_MAINTENANCE,
       clock,
       ids: this.ids,
       logger: silentLogger,
