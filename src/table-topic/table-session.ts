@@ -2,7 +2,7 @@
 // binding to the table in the catalog. Opened anew after every trouble; the epoch is claimed once.
 // Not for: states (coordinator.ts), reading and staging (staging.ts), commits (commit-rounds.ts).
 import { assert } from '../base/assert.ts';
-import { FloeError } from '../base/error.ts';
+import { FloeError, isFloeError } from '../base/error.ts';
 import type { Logger } from '../base/log.ts';
 import type { IdSource } from '../base/prng.ts';
 import type { TableIdentifier } from '../catalog/catalog.ts';

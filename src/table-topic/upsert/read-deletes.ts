@@ -1,10 +1,20 @@
-// What a position delete file names: positions by data file. Whoever wrote it.
+// What a position delete file names: positions by data file, ascending. Whoever wrote it.
 import type { BytesColumn } from '../../formats/arrow/byte-columns.ts';
 import type { Int64Column } from '../../formats/arrow/scalar-columns.ts';
 import { DELETE_FILE_PATH_ID, DELETE_POSITION_ID } from '../../formats/iceberg/position-deletes.ts';
-import { readColumns } from '../../formats/parquet/read-columns.ts';
+import type { Schema } from '../../formats/iceberg/types.ts';
+import { readKeyColumns } from './read-keys.ts';
 
-const COLUMNS = [
+const SCHEMA: Schema = {
+  type: 'struct',
+  'schema-id': 0,
+  fields: [
+    { id: DELETE_FILE_PATH_ID, name: 'file_path', required: true, type: 'string' },
+    { id: DELETE_POSITION_ID, name: 'pos', required: true, type: 'long' },
+  ],
+};
+
+const WANTED = [
   { fieldId: DELETE_FILE_PATH_ID, path: ['file_path'], type: 'string' as const },
   { fieldId: DELETE_POSITION_ID, path: ['pos'], type: 'long' as const },
 ];
@@ -17,21 +27,18 @@ export async function readPositionDeletes(
   name: string,
 ): Promise<Map<string, Float64Array>> {
   const lists = new Map<string, number[]>();
-  const file = {
-    name,
-    bytes: bytes.length,
-    read: async (start: number, end: number) => bytes.subarray(start, end),
-  };
-  for await (const { rowCount, columns } of readColumns(file, COLUMNS)) {
-    const [paths, positions] = columns as [BytesColumn, Int64Column];
-    let last = '';
+  const request = { schema: SCHEMA, wanted: WANTED };
+  for await (const { rowCount, columns } of readKeyColumns(bytes, name, request)) {
+    const [paths, positions] = columns as readonly [BytesColumn, Int64Column];
+    let last: Buffer | undefined;
     let list: number[] = [];
     for (let row = 0; row < rowCount; row += 1) {
-      const path = Buffer.from(paths.bytesAt(row)).toString();
-      if (path !== last || row === 0) {
-        last = path;
-        list = lists.get(path) ?? [];
-        lists.set(path, list);
+      const path = paths.bytesAt(row);
+      if (last === undefined || last.compare(path) !== 0) {
+        last = Buffer.from(path);
+        const text = last.toString();
+        list = lists.get(text) ?? [];
+        lists.set(text, list);
       }
       list.push(positions.halves[2 * row + 1]! * TWO_32 + (positions.halves[2 * row]! >>> 0));
     }
