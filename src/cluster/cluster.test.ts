@@ -188,8 +188,9 @@ describe.each(stores)('three nodes over %s', (_, open) => {
     const topicId = systemIds.uuid();
     const wish = { name: 'fresh', partitionCount: 1, config: {}, nowMs: 1 };
     const created = await one!.directory.create({ topicId, ...wish });
-    expect(await two!.directory.find('fresh')).toEqual(created);
-    expect(await two!.directory.find('missing')).toBeUndefined();
+    expect(two!.directory.byName('fresh')).toBeUndefined();
+    await two!.directory.catchUp();
+    expect(two!.directory.byName('fresh')).toEqual(created);
   });
 
   it('hands over what it held when it drains, without waiting for any time to pass', async () => {

@@ -203,6 +203,6 @@ test('at most one holds, and in good weather somebody does', async () => {
         }
       },
     ),
-    { numRuns: Number(process.env['FLOE_MODEL_RUNS'] ?? 25), seed: 20261130 },
+    { numRuns: Number(process.env['FLOE_MODEL_RUNS'] ?? 15), seed: 20261130 },
   );
 }, 120_000);

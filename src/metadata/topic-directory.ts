@@ -52,19 +52,6 @@ export class TopicDirectory {
     return [...this.#byName.values()];
   }
 
-  /**
-   * {@link byName} for who can wait: a topic that isn't here may have been created by another node a moment ago. One that
-   * is here may have changed meanwhile, as with byName.
-   */
-  async find(name: string): Promise<Topic | undefined> {
-    return this.byName(name) ?? (await this.#lookElsewhere(() => this.byName(name)));
-  }
-
-  /** {@link byId}, likewise. */
-  async findById(topicId: string): Promise<Topic | undefined> {
-    return this.byId(topicId) ?? (await this.#lookElsewhere(() => this.byId(topicId)));
-  }
-
   /** Makes sure, where other nodes change topics too, that what they did before is here; undefined where none does. */
   catchUp(): Promise<void> | undefined {
     return this.#elsewhere?.();
@@ -73,12 +60,6 @@ export class TopicDirectory {
   /** True where other nodes change topics too. */
   get isShared(): boolean {
     return this.#elsewhere !== undefined;
-  }
-
-  async #lookElsewhere(find: () => Topic | undefined): Promise<Topic | undefined> {
-    if (this.#elsewhere === undefined) return undefined;
-    await this.#elsewhere();
-    return find();
   }
 
   /** Where other nodes change topics, too: `catchUp` makes sure, bounded in rate, that what they did is here. It never rejects. */
