@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import type { Operation, ResourceType } from '../broker/auth/index.ts';
 import type { TableIdentifier } from '../catalog/index.ts';
 import { normalSubject } from '../schema-registry/index.ts';
+import { ZONE_PATH } from './compose/zone.ts';
 
 export type Ask = readonly [operation: Operation, type: ResourceType, name?: string];
 
@@ -79,6 +80,8 @@ export function operatorRule(request: Routed): HttpRule {
   const url = request.routeOptions.url ?? '';
   const { name } = request.params as { readonly name?: string };
   if (url === '/healthz') return 'open';
+  // Only nodes are served there, by a proof of their own.
+  if (url === ZONE_PATH) return 'open';
   if (name !== undefined) return [[reads(request) ? 'describe' : 'alter', 'topic', name]];
   return SEEN_BY_OPERATORS.has(url) ? SEE_ALL : 'known';
 }

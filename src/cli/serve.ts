@@ -44,6 +44,7 @@ import { reachableUrl, takePlace } from './compose/membership.ts';
 import type { Node, ServerSettings } from './compose/node.ts';
 import { startSql } from './compose/sql.ts';
 import { startTables } from './compose/tables.ts';
+import { shareReads } from './compose/zone.ts';
 import { startHttp } from './http.ts';
 import { HttpAuth, protectFaces } from './http-auth.ts';
 import { operatorApp } from './operator.ts';
@@ -166,6 +167,7 @@ async function start(node: Node): Promise<Floe> {
       s3Endpoint: settings['s3.endpoint'],
     }),
   });
+  await shareReads(node, operator, { opened, place });
   const subjectOf = (name: string) => registry.settings.target(name);
   const faceNames = { tables, subjectOf };
   protectFaces(auth, { registry: registryApp, catalog: catalogApp, operator }, faceNames);
