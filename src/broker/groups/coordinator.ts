@@ -47,7 +47,7 @@ import { PatternTopics, patternFault } from './patterns.ts';
 import { PendingOffsets } from './pending.ts';
 import { ProtocolChange } from './protocol-change.ts';
 import type { GroupSettings } from './settings.ts';
-import { settle } from './settle.ts';
+import { type SettleOptions, settle } from './settle.ts';
 import { GroupWriter } from './writer.ts';
 
 export type { OffsetToCommit } from './committed-offsets.ts';
@@ -403,13 +403,19 @@ export class GroupCoordinator implements Component, TransactionalGroups {
     return true;
   }
 
-  /** Committed offsets as the store has them. */
-  #replace(groupId: string, offsets: readonly StoredOffset[]): void {
+  /** Committed offsets as the store has them, of partitions that `isWanted` says. */
+  #replace(
+    groupId: string,
+    offsets: readonly StoredOffset[],
+    isWanted: (partitionId: number) => boolean = () => true,
+  ): void {
     const held = this.#shards.of(groupId);
     if (held === undefined || (offsets.length === 0 && !this.#entries.has(groupId))) return;
     const entry = this.#entries.get(groupId) ?? this.#keep(newGroup(groupId, this.#now()), held);
-    entry.offsets.clear();
-    for (const offset of offsets) entry.offsets.set(offset.partitionId, offset);
+    for (const partitionId of entry.offsets.keys())
+      if (isWanted(partitionId)) entry.offsets.delete(partitionId);
+    for (const offset of offsets)
+      if (isWanted(offset.partitionId)) entry.offsets.set(offset.partitionId, offset);
   }
 
   /**
@@ -419,9 +425,8 @@ export class GroupCoordinator implements Component, TransactionalGroups {
   settle(groupIds?: readonly string[]): Promise<number> | 0 {
     if (groupIds?.every((groupId) => !this.pending.isUnsure(groupId)) === true) return 0;
     const { metadata: groups, transactions } = this.#options;
-    const replace = (groupId: string, offsets: readonly StoredOffset[]) =>
-      this.#replace(groupId, offsets);
     const { pending } = this;
+    const replace: SettleOptions['replace'] = (...args) => this.#replace(...args);
     return settle({ pending, writer: this.#writer, groups, transactions, replace }, groupIds);
   }
 

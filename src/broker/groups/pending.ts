@@ -40,21 +40,29 @@ interface Pending {
   incarnation: number;
   /** True while nothing but `underWay` is known of. */
   isNew: boolean;
+  /** Raised by what an answer of the store, asked for before it, doesn't know. */
+  version: number;
 }
 
 interface GroupPending {
   readonly byTransaction: Map<string, Pending>;
-  /** Committed offsets in memory may be older than the store's. */
-  isStale: boolean;
-  /** Raised by whatever an answer of the store, asked for before it, doesn't know. */
-  version: number;
+  /** Partitions whose committed offset in memory may be older than the store's. */
+  stale: Set<number>;
+  /** True: of any partition. */
+  isAllStale: boolean;
+  /** Partitions whose offset was told since the latest question: what is read may be older. */
+  readonly touched: Set<number>;
 }
 
 /** What has to be asked for a group. */
 export interface Doubt {
   readonly groupId: string;
-  readonly transactionalIds: readonly string[];
-  readonly version: number;
+  readonly transactions: readonly {
+    readonly transactionalId: string;
+    readonly version: number;
+    readonly incarnation: number;
+    readonly partitionIds: ReadonlySet<number>;
+  }[];
 }
 
 export interface PendingOptions {
@@ -86,16 +94,19 @@ export class PendingOffsets {
     const pending = group?.byTransaction.get(transactionalId);
     // Its shard was lost, or the group deleted.
     if (group === undefined || pending?.underWay.delete(staging) !== true) return;
-    group.version += 1;
     if (outcome.kind === 'refused') {
       if (pending.isNew && pending.underWay.size === 0) this.#remove(groupId, transactionalId);
       return;
     }
+    pending.version += 1;
+    if (outcome.kind === 'lost') pending.incarnation = UNKNOWN;
+    else if (pending.incarnation !== outcome.incarnation) {
+      // The transaction before has ended, and nobody has said how.
+      if (!pending.isNew) outdate(group, pending);
+      pending.partitionIds = new Set();
+      pending.incarnation = outcome.incarnation;
+    }
     for (const partitionId of partitionIds) pending.partitionIds.add(partitionId);
-    // Of an earlier transaction besides: its end has not been told, and is asked for.
-    const isSame = outcome.kind === 'stored' && pending.incarnation === outcome.incarnation;
-    if (pending.isNew && outcome.kind === 'stored') pending.incarnation = outcome.incarnation;
-    else if (!isSame) pending.incarnation = UNKNOWN;
     pending.isNew = false;
   }
 
@@ -105,9 +116,8 @@ export class PendingOffsets {
       if (offsets.size === 0) continue;
       const isTaken = this.#options.applied(groupId, offsets);
       const group = isTaken ? this.#groups.get(groupId) : this.#groupOf(groupId);
-      if (group === undefined) continue;
-      group.version += 1;
-      if (!isTaken) group.isStale = true;
+      const told = isTaken ? group?.touched : group?.stale;
+      for (const partitionId of offsets.keys()) told?.add(partitionId);
     }
     for (const groupId of [...(this.#byTransaction.get(transactionalId) ?? [])]) {
       const group = this.#groups.get(groupId)!;
@@ -115,9 +125,7 @@ export class PendingOffsets {
       if (pending.isNew) continue;
       // A transaction's end raises the incarnation by one.
       const isItsEnd = hasEnded && state?.incarnation === pending.incarnation + 1;
-      if (!isItsEnd) continue;
-      group.version += 1;
-      this.#done(groupId, transactionalId);
+      if (isItsEnd) this.#done(groupId, transactionalId);
     }
   }
 
@@ -136,70 +144,79 @@ export class PendingOffsets {
     return false;
   }
 
-  /** What has to be asked before one of these groups (unless given, any) is spoken of. */
-  doubts(groupIds: Iterable<string> = this.#groups.keys()): readonly Doubt[] {
-    const doubts: Doubt[] = [];
-    for (const groupId of groupIds) {
-      const group = this.#groups.get(groupId);
-      if (group === undefined) continue;
-      const transactionalIds: string[] = [];
-      for (const [transactionalId, pending] of group.byTransaction)
-        if (!pending.isNew) transactionalIds.push(transactionalId);
-      if (group.isStale || transactionalIds.length > 0)
-        doubts.push({ groupId, transactionalIds, version: group.version });
-    }
-    return doubts;
+  /** Those of these groups (unless given, of all) that the store must be asked about before they are spoken of. */
+  unsure(groupIds: Iterable<string> = this.#groups.keys()): readonly string[] {
+    return [...groupIds].filter((groupId) => this.isUnsure(groupId));
   }
 
-  /** True when the store has to be asked: {@link doubts} without making a list. */
   isUnsure(groupId: string): boolean {
-    return this.#groups.has(groupId) && this.doubts([groupId]).length > 0;
+    const group = this.#groups.get(groupId);
+    if (group === undefined) return false;
+    if (isStale(group)) return true;
+    for (const { isNew } of group.byTransaction.values()) if (!isNew) return true;
+    return false;
+  }
+
+  /** True when some committed offset of the group must be read again. */
+  isStale(groupId: string): boolean {
+    const group = this.#groups.get(groupId);
+    return group !== undefined && isStale(group);
+  }
+
+  /** What to ask now: it and its answer are to lie between two writes of offsets. */
+  question(groupIds: readonly string[]): readonly Doubt[] {
+    return groupIds.flatMap((groupId) => {
+      const group = this.#groups.get(groupId);
+      if (group === undefined) return [];
+      group.touched.clear();
+      const transactions = [...group.byTransaction]
+        .filter(([, { isNew }]) => !isNew)
+        .map(([transactionalId, { version, incarnation, partitionIds }]) => {
+          return { transactionalId, version, incarnation, partitionIds };
+        });
+      return [{ groupId, transactions }];
+    });
+  }
+
+  /** How the transactions of a question stand, in its order. Returns true when offsets of the group must be read again. */
+  answered(doubt: Doubt, states: readonly (TransactionState | undefined)[]): boolean {
+    const group = this.#groups.get(doubt.groupId);
+    if (group === undefined) return false;
+    for (const [n, asked] of doubt.transactions.entries()) {
+      const open = states[n]?.status === 'Ongoing' ? states[n] : undefined;
+      const pending = group.byTransaction.get(asked.transactionalId);
+      // Its end was told meanwhile.
+      if (pending === undefined) continue;
+      if (open?.incarnation !== asked.incarnation) outdate(group, asked);
+      // What was staged meanwhile stays pending; the next question clears what is too much.
+      if (pending.version !== asked.version) continue;
+      pending.partitionIds = new Set(open?.offsets.get(doubt.groupId)?.keys());
+      pending.incarnation = open?.incarnation ?? UNKNOWN;
+      if (pending.partitionIds.size === 0) this.#done(doubt.groupId, asked.transactionalId);
+    }
+    return isStale(group);
   }
 
   /**
-   * The store's answer to a doubt, asked for after it was told. Returns true when some transaction of it has ended, so
-   * that committed offsets must be read again, false when all go on, undefined when the answer is out of date.
+   * Offsets are read again: says which of the group may be taken over, undefined for all. What was told meanwhile is
+   * left for another question.
    */
-  answered(doubt: Doubt, states: readonly (TransactionState | undefined)[]): boolean | undefined {
-    const { groupId, transactionalIds } = doubt;
+  reread(groupId: string): ((partitionId: number) => boolean) | undefined {
     const group = this.#groups.get(groupId);
-    if (group === undefined || !this.isCurrent(doubt)) return undefined;
-    const hasEnded =
-      group.isStale ||
-      transactionalIds.some((transactionalId, n) => {
-        const { incarnation } = group.byTransaction.get(transactionalId)!;
-        return states[n]?.status !== 'Ongoing' || states[n].incarnation !== incarnation;
-      });
-    // What is to be read again is asked for until it has been.
-    group.isStale = hasEnded;
-    for (const [n, transactionalId] of transactionalIds.entries()) {
-      const pending = group.byTransaction.get(transactionalId)!;
-      const open = states[n]?.status === 'Ongoing' ? states[n] : undefined;
-      pending.partitionIds = new Set(open?.offsets.get(groupId)?.keys());
-      pending.incarnation = open?.incarnation ?? UNKNOWN;
-      if (pending.partitionIds.size === 0) this.#done(groupId, transactionalId);
-    }
-    return hasEnded;
-  }
-
-  /** Committed offsets were read again, with the answer to the doubt or after it. */
-  settled(doubt: Doubt): void {
-    assert(this.isCurrent(doubt), 'only what nothing has overtaken is settled');
-    const group = this.#groups.get(doubt.groupId)!;
-    group.isStale = false;
-    this.#tidy(doubt.groupId, group);
-  }
-
-  /** True while nothing has happened that an answer to the doubt wouldn't know. */
-  isCurrent({ groupId, version }: Doubt): boolean {
-    return this.#groups.get(groupId)?.version === version;
+    if (group === undefined) return () => false;
+    const { stale, isAllStale, touched } = group;
+    const left = new Set([...touched].filter((id) => isAllStale || stale.has(id)));
+    group.stale = left;
+    group.isAllStale = false;
+    this.#tidy(groupId, group);
+    if (isAllStale && left.size === 0) return undefined;
+    return (id) => (isAllStale || stale.has(id)) && !left.has(id);
   }
 
   /** Nothing is staged for the group any more. */
   forget(groupId: string): void {
     const group = this.#groups.get(groupId);
     if (group === undefined) return;
-    group.version += 1;
     for (const transactionalId of [...group.byTransaction.keys()])
       this.#done(groupId, transactionalId);
   }
@@ -216,7 +233,7 @@ export class PendingOffsets {
   #groupOf(groupId: string): GroupPending {
     let group = this.#groups.get(groupId);
     if (group === undefined) {
-      group = { byTransaction: new Map(), isStale: false, version: 0 };
+      group = { byTransaction: new Map(), stale: new Set(), isAllStale: false, touched: new Set() };
       this.#groups.set(groupId, group);
     }
     return group;
@@ -224,7 +241,6 @@ export class PendingOffsets {
 
   #of(groupId: string, transactionalId: string): Pending {
     const group = this.#groupOf(groupId);
-    group.version += 1;
     const known = group.byTransaction.get(transactionalId);
     if (known !== undefined) return known;
     const pending: Pending = {
@@ -232,6 +248,7 @@ export class PendingOffsets {
       underWay: new Set(),
       incarnation: UNKNOWN,
       isNew: true,
+      version: 0,
     };
     group.byTransaction.set(transactionalId, pending);
     const groups = this.#byTransaction.get(transactionalId);
@@ -248,6 +265,7 @@ export class PendingOffsets {
       pending.partitionIds = new Set();
       pending.incarnation = UNKNOWN;
       pending.isNew = true;
+      pending.version += 1;
     }
   }
 
@@ -266,6 +284,20 @@ export class PendingOffsets {
   }
 
   #tidy(groupId: string, group: GroupPending): void {
-    if (group.byTransaction.size === 0 && !group.isStale) this.#groups.delete(groupId);
+    if (group.byTransaction.size === 0 && !isStale(group)) this.#groups.delete(groupId);
   }
+}
+
+const isStale = ({ stale, isAllStale }: GroupPending): boolean => isAllStale || stale.size > 0;
+
+/** A transaction with offsets of these partitions has ended somehow. */
+function outdate(
+  group: GroupPending,
+  {
+    incarnation,
+    partitionIds,
+  }: { readonly incarnation: number; readonly partitionIds: ReadonlySet<number> },
+): void {
+  if (incarnation === UNKNOWN) group.isAllStale = true;
+  for (const partitionId of partitionIds) group.stale.add(partitionId);
 }

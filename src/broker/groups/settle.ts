@@ -6,7 +6,7 @@ import { FloeError } from '../../base/error.ts';
 import type { GroupsMetadata, StoredOffset } from '../../metadata/groups.ts';
 import type { TransactionsMetadata } from '../../metadata/transactions.ts';
 import { storeFault } from './entry.ts';
-import type { Doubt, PendingOffsets } from './pending.ts';
+import type { PendingOffsets } from './pending.ts';
 import type { GroupWriter } from './writer.ts';
 
 export interface SettleOptions {
@@ -14,11 +14,15 @@ export interface SettleOptions {
   readonly writer: Pick<GroupWriter, 'between'>;
   readonly groups: Pick<GroupsMetadata, 'offsets'>;
   readonly transactions: Pick<TransactionsMetadata, 'describe'>;
-  /** Committed offsets as the store has them. */
-  replace(groupId: string, offsets: readonly StoredOffset[]): void;
+  /** Committed offsets as the store has them; those of partitions that `isWanted` says, unless given all. */
+  replace(
+    groupId: string,
+    offsets: readonly StoredOffset[],
+    isWanted: ((partitionId: number) => boolean) | undefined,
+  ): void;
 }
 
-/** Answers that were out of date when they came are asked for again: by then transactions went on. */
+/** Offsets that were told while they were read are read again: rarely more than once. */
 const MAX_ROUNDS = 10;
 
 /** Groups asked about at a time. */
@@ -30,50 +34,43 @@ export async function settle(
   groupIds?: readonly string[],
 ): Promise<number> {
   const { pending, writer } = options;
-  let doubts = pending.doubts(groupIds);
+  let open = pending.unsure(groupIds);
   try {
-    for (let round = 0; doubts.length > 0 && round < MAX_ROUNDS; round += 1) {
-      const open: string[] = [];
-      for (let at = 0; at < doubts.length; at += MAX_GROUPS) {
-        const asked = doubts.slice(at, at + MAX_GROUPS).map(({ groupId }) => groupId);
-        open.push(...(await writer.between(() => ask(options, pending.doubts(asked)))));
+    for (let round = 0; open.length > 0 && round < MAX_ROUNDS; round += 1) {
+      const left: string[] = [];
+      for (let at = 0; at < open.length; at += MAX_GROUPS) {
+        const asked = open.slice(at, at + MAX_GROUPS);
+        left.push(...(await writer.between(() => ask(options, asked))));
       }
-      doubts = pending.doubts(open);
+      open = left;
     }
-    // Only transactions that change faster than the store answers come here.
-    return doubts.length === 0 ? 0 : storeFault(new FloeError('timeout', 'transactions went on'));
+    return open.length === 0 ? 0 : storeFault(new FloeError('timeout', 'offsets did not rest'));
   } catch (caught) {
     return storeFault(FloeError.from(caught));
   }
 }
 
-/** Returns the groups whose answer was out of date. */
+/** Returns the groups that have to be asked about again. */
 async function ask(
   { pending, groups, transactions, replace }: SettleOptions,
-  doubts: readonly Doubt[],
+  groupIds: readonly string[],
 ): Promise<readonly string[]> {
-  const ids = [...new Set(doubts.flatMap(({ transactionalIds }) => transactionalIds))];
-  const found = ids.length === 0 ? [] : await transactions.describe(ids);
-  const states = new Map(ids.map((id, n) => [id, found[n]]));
-  const open: string[] = [];
-  const ended: Doubt[] = [];
-  for (const doubt of doubts) {
-    const { groupId, transactionalIds } = doubt;
-    const hasEnded = pending.answered(
+  const doubts = pending.question(groupIds);
+  const ids = new Set(
+    doubts.flatMap((doubt) => doubt.transactions.map(({ transactionalId }) => transactionalId)),
+  );
+  const found = ids.size === 0 ? [] : await transactions.describe([...ids]);
+  const states = new Map([...ids].map((id, n) => [id, found[n]]));
+  const ended = doubts.filter((doubt) =>
+    pending.answered(
       doubt,
-      transactionalIds.map((id) => states.get(id)),
-    );
-    if (hasEnded === undefined) open.push(groupId);
-    else if (hasEnded) ended.push(doubt);
-  }
-  if (ended.length === 0) return open;
+      doubt.transactions.map(({ transactionalId }) => states.get(transactionalId)),
+    ),
+  );
+  if (ended.length === 0) return [];
   const offsets = await groups.offsets(ended.map(({ groupId }) => groupId));
-  for (const [n, doubt] of ended.entries()) {
-    if (!pending.isCurrent(doubt)) open.push(doubt.groupId);
-    else {
-      replace(doubt.groupId, offsets[n]!);
-      pending.settled(doubt);
-    }
-  }
-  return open;
+  return ended.flatMap(({ groupId }, n) => {
+    replace(groupId, offsets[n]!, pending.reread(groupId));
+    return pending.isStale(groupId) ? [groupId] : [];
+  });
 }
