@@ -24,6 +24,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   tables: async () => (await import('./commands/tables.ts')).tablesCommand(),
   sql: async () => (await import('./commands/sql.ts')).sqlCommand(),
   cluster: async () => (await import('./commands/cluster.ts')).clusterCommand(),
+  doctor: async () => (await import('./commands/doctor.ts')).doctorCommand(),
   migrate: async () => (await import('./commands/migrate.ts')).migrateCommand(),
   users: async () => (await import('./commands/users.ts')).usersCommand(),
   acls: async () => (await import('./commands/acls.ts')).aclsCommand(),

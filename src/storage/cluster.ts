@@ -81,7 +81,8 @@ async function createIdentity(
   }
 }
 
-async function readIdentity(store: ObjectStore): Promise<ClusterIdentity | undefined> {
+/** What `cluster.json` says; undefined when there is none. @throws FloeError `corrupt`, `unsupported`. */
+export async function readIdentity(store: ObjectStore): Promise<ClusterIdentity | undefined> {
   let bytes: Uint8Array;
   try {
     bytes = await store.get(CLUSTER_KEY);

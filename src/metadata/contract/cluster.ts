@@ -32,6 +32,18 @@ export function clusterContract(name: string, open: OpenStore): void {
       expect([...(await store.metadata.cluster.secret(new Uint8Array(32)))]).toEqual(first);
     });
 
+    test('a restore waits to be confirmed', async () => {
+      const { cluster } = store.metadata;
+      await cluster.keepClusterId('one');
+      expect(await cluster.incarnation()).toEqual({ restores: 0, confirmed: true });
+      await cluster.noteRestored();
+      await store.reopen();
+      expect(await store.metadata.cluster.incarnation()).toEqual({ restores: 1, confirmed: false });
+      await store.metadata.cluster.confirmIncarnation();
+      await store.metadata.cluster.confirmIncarnation();
+      expect(await store.metadata.cluster.incarnation()).toEqual({ restores: 1, confirmed: true });
+    });
+
     test("the store's clock goes on", async () => {
       const before = await store.metadata.cluster.nowMs();
       expect(await store.metadata.cluster.nowMs()).toBeGreaterThanOrEqual(before);

@@ -1,6 +1,6 @@
 // What all nodes of a cluster share, on PostgreSQL. See metadata/cluster.ts for the contract.
 import { FloeError } from '../../base/error.ts';
-import type { ClusterMetadata } from '../cluster.ts';
+import type { ClusterMetadata, Incarnation } from '../cluster.ts';
 import type { Database } from './database.ts';
 import type { Migration } from './migrations.ts';
 
@@ -11,6 +11,11 @@ export const clusterMigrations: readonly Migration[] = [
       CREATE TABLE cluster (
         only_row bool PRIMARY KEY DEFAULT true CHECK (only_row), cluster_id text, secret bytea);
       INSERT INTO cluster DEFAULT VALUES;`,
+  },
+  {
+    name: 'cluster-2',
+    sql: `ALTER TABLE cluster ADD COLUMN restores int8 NOT NULL DEFAULT 0,
+      ADD COLUMN confirmed int8 NOT NULL DEFAULT 0;`,
   },
 ];
 
@@ -48,6 +53,23 @@ export class PostgresCluster implements ClusterMetadata {
       ),
     );
     return new Uint8Array(row!.secret);
+  }
+
+  async incarnation(): Promise<Incarnation> {
+    const row = await this.#db
+      .on('background')
+      .row<{ restores: number; confirmed: number }>('SELECT restores, confirmed FROM cluster');
+    return { restores: row!.restores, confirmed: row!.confirmed === row!.restores };
+  }
+
+  async noteRestored(): Promise<void> {
+    await this.#db.transaction('background', (tx) =>
+      tx.run('UPDATE cluster SET restores = restores + 1'),
+    );
+  }
+
+  async confirmIncarnation(): Promise<void> {
+    await this.#db.on('background').run('UPDATE cluster SET confirmed = restores');
   }
 
   async nowMs(): Promise<number> {

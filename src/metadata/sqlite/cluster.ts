@@ -1,7 +1,7 @@
 // The cluster's id on SQLite. See metadata/cluster.ts for the contract.
 import type { Clock } from '../../base/clock.ts';
 import { FloeError } from '../../base/error.ts';
-import type { ClusterMetadata } from '../cluster.ts';
+import type { ClusterMetadata, Incarnation } from '../cluster.ts';
 import type { Database, Migration } from './database.ts';
 
 export const clusterMigrations: readonly Migration[] = [
@@ -21,6 +21,11 @@ export const clusterSecretMigrations: readonly Migration[] = [
 export const clusterMoveMigrations: readonly Migration[] = [
   // Where `floe migrate` has taken the cluster: this store is its past.
   { name: 'cluster-3', sql: 'ALTER TABLE cluster ADD COLUMN moved_to TEXT;' },
+  {
+    name: 'cluster-4',
+    sql: `ALTER TABLE cluster ADD COLUMN restores INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE cluster ADD COLUMN confirmed INTEGER NOT NULL DEFAULT 0;`,
+  },
 ];
 
 export class SqliteCluster implements ClusterMetadata {
@@ -57,6 +62,20 @@ export class SqliteCluster implements ClusterMetadata {
   async secret(fresh: Uint8Array): Promise<Uint8Array> {
     this.#db.prepare('INSERT INTO cluster_secret VALUES (1, ?) ON CONFLICT DO NOTHING').run(fresh);
     return this.#db.prepare('SELECT secret FROM cluster_secret').get()!['secret'] as Uint8Array;
+  }
+
+  async incarnation(): Promise<Incarnation> {
+    const row = this.#db.prepare('SELECT restores, confirmed FROM cluster').get();
+    const restores = Number(row?.['restores'] ?? 0);
+    return { restores, confirmed: Number(row?.['confirmed'] ?? 0) === restores };
+  }
+
+  async noteRestored(): Promise<void> {
+    this.#db.prepare('UPDATE cluster SET restores = restores + 1').run();
+  }
+
+  async confirmIncarnation(): Promise<void> {
+    this.#db.prepare('UPDATE cluster SET confirmed = restores').run();
   }
 
   async nowMs(): Promise<number> {

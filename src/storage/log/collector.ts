@@ -25,6 +25,8 @@ export interface CollectorOptions {
   readonly graceMs: number;
   /** A key younger than this is no orphan yet: its writer may still commit. */
   readonly orphanAgeMs: number;
+  /** False while the metadata's restore isn't confirmed: what was written after its backup has no row. Default: true. */
+  readonly mayDelete?: () => Promise<boolean>;
   /** Takes local write-ahead files back (rename or removal is the sequencer's). */
   readonly retireFiles: (keys: readonly string[]) => Promise<void>;
   /** Told once files and objects are gone: whoever holds them open lets go. */
@@ -51,8 +53,18 @@ export class Collector {
 
   /** Drops expired rows, gives up what is unreferenced, deletes what was given up long enough ago. */
   async collect(): Promise<{ readonly deleted: number }> {
+    if (!(await this.#mayDelete())) return { deleted: 0 };
     await this.#unreference();
     return { deleted: await this.#delete() };
+  }
+
+  async #mayDelete(): Promise<boolean> {
+    if ((await this.#options.mayDelete?.()) !== false) return true;
+    this.#options.logger.warn(
+      {},
+      'this metadata was restored from a backup: nothing is swept or deleted until floe doctor --confirm',
+    );
+    return false;
   }
 
   async #unreference(): Promise<void> {
@@ -100,6 +112,7 @@ export class Collector {
    * a start). Their bytes go with the next collections, after the grace.
    */
   async sweep(): Promise<{ readonly claimed: number }> {
+    if (!(await this.#mayDelete())) return { claimed: 0 };
     const { clusterId, clock, orphanAgeMs } = this.#options;
     const nowMs = clock.now();
     const whole = nowMs - this.#lastWholeSweepMs >= WEEK_MS;

@@ -52,6 +52,8 @@ export interface MaintenanceOptions {
   /** Markers of aborted transactions are about to go. */
   readonly onAbortsGone: (partitionId: number, markerOffsets: readonly number[]) => void;
   readonly retireFiles: (keys: readonly string[]) => Promise<void>;
+  /** See {@link Collector}. */
+  readonly mayDelete?: () => Promise<boolean>;
   /** Partitions of topics with `cleanup.policy=compact`, as configured now. */
   readonly compacted: () => Iterable<CompactedPartition>;
   /** Where batches are taken apart for them. */
@@ -294,6 +296,7 @@ export function maintainLog(opened: OpenedLog, options: MaintainOptions): Mainte
       clusterTag: clusterTag(opened.clusterId),
       maxDecompressedBytes: options.maxDecompressedBytes,
     }),
+    mayDelete: async () => (await opened.metadata.cluster.incarnation()).confirmed,
     onMoved: (partitions) => opened.log.logStartsMoved(partitions),
     onCompacted: (...args) => opened.log.compacted(...args),
     onAbortsGone: (...args) => opened.log.abortsGone(...args),

@@ -51,4 +51,6 @@ export interface ObjectStore {
   for?(purpose: Purpose): ObjectStore;
   /** Gives up uploads in parts that began before a time and never ended. Missing: there are none. @returns how many. */
   abortUploads?(prefix: string, beforeMs: number): Promise<number>;
+  /** How many of those there are that began before a time. Missing: there are none. */
+  countUploads?(prefix: string, beforeMs: number): Promise<number>;
 }

@@ -140,6 +140,24 @@ async function abort(context: S3Context, UploadId: string): Promise<void> {
  */
 export async function abortUploads(context: S3Context, beforeMs: number): Promise<number> {
   let aborted = 0;
+  for await (const { key, uploadId } of oldUploads(context, beforeMs)) {
+    await abort({ ...context, fullKey: key }, uploadId);
+    aborted += 1;
+  }
+  return aborted;
+}
+
+/** How many {@link abortUploads} would give up. */
+export async function countUploads(context: S3Context, beforeMs: number): Promise<number> {
+  let count = 0;
+  for await (const _upload of oldUploads(context, beforeMs)) count += 1;
+  return count;
+}
+
+async function* oldUploads(
+  context: S3Context,
+  beforeMs: number,
+): AsyncGenerator<{ readonly key: string; readonly uploadId: string }> {
   let marker: { readonly KeyMarker?: string; readonly UploadIdMarker?: string } = {};
   for (;;) {
     const page = await context.ask('list', (abortSignal) =>
@@ -155,10 +173,9 @@ export async function abortUploads(context: S3Context, beforeMs: number): Promis
     for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
       if (Key === undefined || UploadId === undefined) continue;
       if ((Initiated?.getTime() ?? Infinity) >= beforeMs) continue;
-      await abort({ ...context, fullKey: Key }, UploadId);
-      aborted += 1;
+      yield { key: Key, uploadId: UploadId };
     }
-    if (page.IsTruncated !== true) return aborted;
+    if (page.IsTruncated !== true) return;
     marker = {
       ...(page.NextKeyMarker === undefined ? {} : { KeyMarker: page.NextKeyMarker }),
       ...(page.NextUploadIdMarker === undefined ? {} : { UploadIdMarker: page.NextUploadIdMarker }),

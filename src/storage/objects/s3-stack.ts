@@ -59,7 +59,11 @@ function viewOf(bare: ObjectStore, options: ViewOptions): ObjectStore {
   const giveUpMs = settings['objects.retry.give.up.ms'];
   const patient = retryingStore(hedged, purpose === 'other' ? options : { ...options, giveUpMs });
   if (bare.abortUploads === undefined) return patient;
-  return { ...patient, abortUploads: (prefix, beforeMs) => bare.abortUploads!(prefix, beforeMs) };
+  return {
+    ...patient,
+    abortUploads: (prefix, beforeMs) => bare.abortUploads!(prefix, beforeMs),
+    countUploads: (prefix, beforeMs) => bare.countUploads!(prefix, beforeMs),
+  };
 }
 
 /** What each purpose may take of the connections. */

@@ -17,7 +17,7 @@ import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from './object-s
 import { MAX_SINGLE_PUT_BYTES } from './prices.ts';
 import { crc32Base64, type S3Context, type S3Settings } from './s3-context.ts';
 import { type S3Operation, s3Error } from './s3-errors.ts';
-import { abortUploads, putMultipart } from './s3-multipart.ts';
+import { abortUploads, countUploads, putMultipart } from './s3-multipart.ts';
 
 /** S3's limit of keys in one delete request. */
 const MAX_DELETE_KEYS = 1_000;
@@ -157,6 +157,10 @@ export class S3ObjectStore implements ObjectStore {
 
   abortUploads(prefix: string, beforeMs: number): Promise<number> {
     return abortUploads(this.#context(prefix), beforeMs);
+  }
+
+  countUploads(prefix: string, beforeMs: number): Promise<number> {
+    return countUploads(this.#context(prefix), beforeMs);
   }
 
   async #deleteSome(keys: readonly string[]): Promise<void> {
