@@ -18,6 +18,7 @@ const store = openObjectStore(storeUri, {
   // Counted by the front, which sees every file it stages.
   metrics: noMetrics,
   settings: storeSettings as unknown as OpenOptions['settings'],
+  purpose: 'tables',
 });
 
 const worker = new TableWorker(async (uri, parts) => {

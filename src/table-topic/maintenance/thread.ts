@@ -32,6 +32,7 @@ const worker = openObjectStore(storeUri, {
   ids: systemIds,
   metrics: noMetrics,
   settings: storeSettings as unknown as OpenOptions['settings'],
+  purpose: 'tables',
 }).then((store) => new MaintenanceWorker(new Warehouse(store)));
 
 let last: Promise<void> = Promise.resolve();

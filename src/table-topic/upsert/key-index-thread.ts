@@ -21,6 +21,7 @@ const warehouse = openObjectStore(storeUri, {
   ids: systemIds,
   metrics: noMetrics,
   settings: storeSettings as unknown as OpenOptions['settings'],
+  purpose: 'tables',
 }).then((store) => new Warehouse(store));
 
 const host = new KeyIndexHost({
