@@ -2,6 +2,7 @@
 // so there are at most so many of them in a hundred, however slow everything becomes.
 import { assert } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
+import { FloeError } from '../../base/error.ts';
 
 /** Latest samples that count. */
 const SAMPLES = 128;
@@ -76,10 +77,10 @@ export class HedgeTimer {
     return undefined;
   }
 
-  /** Resolves when the second attempt is due, which is paid for then; rejects when `signal` is aborted first. */
+  /** Resolves when the second attempt is due, which is paid for then; rejects when `signal` is aborted first, or none ever is. */
   async due(usualMs: number | undefined, signal: AbortSignal): Promise<void> {
     const { minMs, lateMs, share } = this.#limits;
-    if (share === 0) return new Promise((_, reject) => signal.addEventListener('abort', reject));
+    if (share === 0) throw new FloeError('cancelled', 'there are no hedges (share 0)');
     let waitedMs = 0;
     if (usualMs !== undefined) {
       waitedMs = Math.max(usualMs * MARGIN, minMs);

@@ -159,6 +159,14 @@ test('hedges are a share of requests, but for those that got lost', async () => 
   expect(times.filter((ms) => ms >= 999)).toHaveLength(200 - soon);
 });
 
+test('without a share nothing is asked twice', async () => {
+  const limits = { quantile: 0.9, share: 0, minMs: 20, lateMs: 1_000 };
+  const timer = new HedgeTimer(new ManualClock(), limits);
+  await expect(timer.due(50, new AbortController().signal)).rejects.toMatchObject({
+    code: 'cancelled',
+  });
+});
+
 test('a store that is slow as a whole is not asked twice', async () => {
   const clock = new ManualClock();
   const timer = new HedgeTimer(clock, { quantile: 0.9, share: 0.05, minMs: 20, lateMs: 1_000 });
