@@ -223,3 +223,23 @@ test('the level rises when the last old node has gone, and never falls', async (
   await modern.refresh();
   expect(modern.cluster.level()).toBe(2);
 });
+
+test('a node that slept through the end of an upgrade is refused its old program', async () => {
+  const process = new ModelProcess(clock);
+  const replaced: string[] = [];
+  const old = await join({
+    clock: process.clock,
+    description: nodeDescription({ levels: { min: 1, max: 1 } }),
+    onReplaced: ({ message }) => replaced.push(message),
+  });
+  const modern = await join({ description: nodeDescription({ levels: { min: 1, max: 2 } }) });
+  await clock.advance(1_000);
+  process.pause();
+  await clock.advance(10_000);
+  expect(modern.cluster.level()).toBe(2);
+  process.resume();
+  await clock.advance(100);
+  expect(old.holder).toBeUndefined();
+  expect(replaced[0]).toContain('start their version here');
+  expect((await nodes.list()).map(({ nodeId }) => nodeId)).toEqual([modern.nodeId]);
+});

@@ -29,7 +29,7 @@ export interface JoinOptions {
   readonly ids: IdSource;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Another node lives under this one's assigned id for good: this program must end and start anew. */
+  /** This life can't go on: another node has its assigned id, or the cluster's level is past it. The program must end. */
   readonly onReplaced: (error: FloeError) => void;
 }
 
@@ -275,6 +275,7 @@ export class ClusterMember {
     const { clock, nodes, ids, logger, metrics } = this.#options;
     if (this.#session !== '') this.#end('it was asleep');
     await nodes.leave(this.nodeId, this.#lastSession);
+    await this.#checkLevel();
     // The same until it succeeds: an attempt whose answer was lost must not stand in the way of the next.
     if (this.#nextSession === '') this.#nextSession = ids.uuid();
     const session = this.#nextSession;
@@ -287,6 +288,21 @@ export class ClusterMember {
     metrics.count('floe_cluster_rejoins_total', 'Times that this node became a member again');
     logger.warn({ nodeId: this.nodeId }, 'this node is a member of its cluster again');
     this.#tellSession();
+  }
+
+  /** While this node was no member the others may have gone on to what its program does not speak. */
+  async #checkLevel(): Promise<void> {
+    const { nodes, description, onReplaced } = this.#options;
+    const records = await nodes.list();
+    const others = records.filter(
+      ({ nodeId, silentMs }) => nodeId !== this.nodeId && silentMs < this.#aliveMs,
+    );
+    try {
+      joinLevel(description, others);
+    } catch (caught) {
+      onReplaced(FloeError.from(caught));
+      throw caught;
+    }
   }
 
   async #registerAs(session: string): Promise<void> {
