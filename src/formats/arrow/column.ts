@@ -23,6 +23,8 @@ export abstract class Column {
   protected capacity = INITIAL_CAPACITY;
   /** 1 valid, 0 null, one byte a row; null while no row is null. */
   protected flags: Uint8Array | null = null;
+  /** Flags of rows that were cleared: most columns that had a null will have one again. */
+  #spare: Uint8Array | null = null;
 
   constructor(type: IcebergType) {
     this.type = type;
@@ -54,11 +56,8 @@ export abstract class Column {
     const from = this.length;
     if (length <= from) return;
     this.reserve(length);
-    if (this.flags === null) {
-      this.flags = new Uint8Array(this.capacity);
-      this.flags.fill(1, 0, from);
-    }
-    this.flags.fill(0, from, length);
+    const flags = this.flags ?? this.#freshFlags(from);
+    flags.fill(0, from, length);
     this.nullCount += length - from;
     this.length = length;
     this.padValues(from, length);
@@ -77,6 +76,7 @@ export abstract class Column {
   clear(): void {
     this.length = 0;
     this.nullCount = 0;
+    this.#spare = this.flags ?? this.#spare;
     this.flags = null;
     this.truncateValues(0);
   }
@@ -124,10 +124,7 @@ export abstract class Column {
     const from = this.length;
     const length = from + count;
     this.reserve(length);
-    if (flags !== null && this.flags === null) {
-      this.flags = new Uint8Array(this.capacity);
-      this.flags.fill(1, 0, from);
-    }
+    if (flags !== null && this.flags === null) this.#freshFlags(from);
     if (flags === null) this.flags?.fill(1, from, length);
     else {
       this.flags!.set(flags.subarray(0, count), from);
@@ -137,6 +134,15 @@ export abstract class Column {
     }
     this.length = length;
     return from;
+  }
+
+  /** Flags that say of the rows so far that they have values; what lies beyond them is written before it counts. */
+  #freshFlags(rows: number): Uint8Array {
+    const spare = this.#spare;
+    const flags = spare?.length === this.capacity ? spare : new Uint8Array(this.capacity);
+    this.#spare = null;
+    this.flags = flags;
+    return flags.fill(1, 0, rows);
   }
 
   /** Counts one more row, which has a value, and returns its number. Values must be written by the caller. */

@@ -6,24 +6,12 @@
 // (Its `reset` is not called: it makes a new context and forgets the level; an ended frame needs no reset.)
 // Not for: streams and reading (readers have their own).
 import zlib from 'node:zlib';
+import type { ZlibHandle } from './zlib-handle.ts';
 
 const { ZSTD_e_end: END, ZSTD_c_compressionLevel: LEVEL } = zlib.constants;
 
 /** Compresses `input`; the result is valid until the next call. */
 export type Compress = (input: Uint8Array) => Uint8Array;
-
-/** The part of Node's native compression handle that is used here. */
-interface Handle {
-  writeSync(
-    flush: number,
-    input: Uint8Array,
-    inputOffset: number,
-    inputLength: number,
-    output: Uint8Array,
-    outputOffset: number,
-    outputLength: number,
-  ): void;
-}
 
 /** [bytes of output left, bytes of input left] after `writeSync`. */
 type WriteState = Uint32Array;
@@ -41,7 +29,7 @@ const bound = (length: number) => length + (length >>> 8) + 256;
 
 function reusingCompressor(level: number): Compress | undefined {
   const stream = zlib.createZstdCompress({ params: { [LEVEL]: level } }) as unknown as {
-    readonly _handle?: Handle;
+    readonly _handle?: ZlibHandle;
     readonly _writeState?: WriteState;
   };
   const { _handle: handle, _writeState: state } = stream;

@@ -3,6 +3,7 @@ import zlib from 'node:zlib';
 import { uncompressSync as unlz4 } from 'lz4-napi';
 import { uncompressSync as unsnappy } from 'snappy';
 import { FloeError } from '../../../base/error.ts';
+import type { ZlibHandle } from '../zlib-handle.ts';
 
 /** Gives the page's bytes, `length` of them. */
 export type Decompress = (input: Uint8Array, length: number) => Uint8Array;
@@ -48,20 +49,6 @@ export function decompressor(codec: string): Decompress {
   };
 }
 
-/** The part of Node's native decompression handle that is used here. */
-interface Handle {
-  writeSync(
-    flush: number,
-    input: Uint8Array,
-    inputOffset: number,
-    inputLength: number,
-    output: Uint8Array,
-    outputOffset: number,
-    outputLength: number,
-  ): void;
-  onerror: () => void;
-}
-
 /**
  * One zstd context for all pages, as in ../zstd.ts and for the same reason: a context per call costs three to nine
  * times the decompression of a page. A handle that saw damage is given up: written to again it would end the process.
@@ -81,12 +68,12 @@ function zstdDecompressor(): Decompress {
 }
 
 class ZstdContext {
-  readonly #handle: Handle;
+  readonly #handle: ZlibHandle;
   /** [bytes of output left, bytes of input left] after `writeSync`. */
   readonly #state: Uint32Array;
   broken = false;
 
-  private constructor(handle: Handle, state: Uint32Array) {
+  private constructor(handle: ZlibHandle, state: Uint32Array) {
     this.#handle = handle;
     this.#state = state;
     handle.onerror = () => {
@@ -96,7 +83,7 @@ class ZstdContext {
 
   static open(): ZstdContext | undefined {
     const stream = zlib.createZstdDecompress() as unknown as {
-      readonly _handle?: Handle;
+      readonly _handle?: ZlibHandle;
       readonly _writeState?: Uint32Array;
     };
     const { _handle: handle, _writeState: state } = stream;
