@@ -3,7 +3,7 @@
 // Not for: when to run (coordinator.ts), what the table becomes (binding.ts).
 import { assert } from '../base/assert.ts';
 import type { Clock } from '../base/clock.ts';
-import { errorFromShape, FloeError } from '../base/error.ts';
+import { errorFromShape, FloeError, isFloeError } from '../base/error.ts';
 import type { IdSource } from '../base/prng.ts';
 import { Mutex } from '../base/queue.ts';
 import type {
@@ -35,6 +35,9 @@ const MAX_COLUMN_BYTES = 96 * 2 ** 20;
 const MAX_LETTER_BYTES = 64 * 2 ** 20;
 /** Dead letters of one range that are read back at most; a job that would meet more ends before. */
 const MAX_KNOWN_LETTERS = 1_000_000;
+/** Attempts to record abandoned files that are being swept, and the time between two. */
+const MAX_LEAVINGS = 10;
+const LEAVE_AGAIN_MS = 500;
 /** Times that a topic of dead letters is looked up anew because it was deleted meanwhile. */
 const MAX_PLACINGS = 3;
 
@@ -336,6 +339,7 @@ export class Lane {
       result.letterBatches.length === 0
         ? await this.#deps.tables.stage(request)
         : await this.#stageWithLetters(request, result.letterBatches);
+    if (outcome.kind === 'refused') await this.#leaveFiles(prefixes);
     return this.#entered(outcome, { result, bytes });
   }
 
@@ -359,6 +363,26 @@ export class Lane {
       if (outcome.kind !== 'unplaced') return outcome;
     }
     throw new FloeError('unavailable', 'the topic of dead letters is deleted again and again');
+  }
+
+  /**
+   * M2: a sweep of another process may have been at the intents before the files were written: they are recorded again.
+   * What a lost answer kept from us may be that they are the table's by now, so only history may say that they go.
+   */
+  async #leaveFiles(prefixes: readonly string[]): Promise<void> {
+    const { tables, clock } = this.#deps;
+    const { topicId, binding } = this.#table;
+    const { namespace, name: table } = binding.identifier;
+    const intent = { topicId, createdMs: clock.now(), namespace, table, parent: '' };
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await tables.addIntents(prefixes.map((prefix) => ({ ...intent, prefix })));
+      } catch (caught) {
+        // The sweep is at them: it may have looked too early.
+        if (!isFloeError(caught, 'conflict') || attempt === MAX_LEAVINGS) throw caught;
+      }
+      await clock.sleep(LEAVE_AGAIN_MS);
+    }
   }
 
   async #entered(
