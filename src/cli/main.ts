@@ -25,6 +25,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   sql: async () => (await import('./commands/sql.ts')).sqlCommand(),
   cluster: async () => (await import('./commands/cluster.ts')).clusterCommand(),
   doctor: async () => (await import('./commands/doctor.ts')).doctorCommand(),
+  backup: async () => (await import('./commands/backup.ts')).backupCommand(),
+  restore: async () => (await import('./commands/backup.ts')).restoreCommand(),
   migrate: async () => (await import('./commands/migrate.ts')).migrateCommand(),
   users: async () => (await import('./commands/users.ts')).usersCommand(),
   acls: async () => (await import('./commands/acls.ts')).aclsCommand(),

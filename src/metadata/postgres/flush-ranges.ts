@@ -126,3 +126,11 @@ async function dropDetached(client: pg.ClientBase): Promise<void> {
   await client.query(`DELETE FROM log_objects o WHERE state = 'deleted'
     AND NOT EXISTS (SELECT 1 FROM flushes f WHERE f.object_id = o.object_id)`);
 }
+
+/** Makes the tables for rows of these commits, in a store that is being filled (restore). */
+export async function makeFlushRanges(db: Database, commits: Iterable<number>): Promise<void> {
+  const known = new Set((await attached(db)).map(({ start }) => start));
+  const wanted = new Set([...commits].map(startOf));
+  for (const start of wanted)
+    if (!known.has(start)) await db.session((client) => locked(client, () => make(client, start)));
+}
