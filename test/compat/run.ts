@@ -95,9 +95,13 @@ async function startNode(folder: string, sets: readonly string[]): Promise<Runni
   return { bootstrap: node.addresses.kafka, stop: () => node.stop() };
 }
 
-async function startCluster(folder: string, sets: readonly string[]): Promise<Running> {
+async function startCluster(
+  folder: string,
+  sets: readonly string[],
+  brokers: number,
+): Promise<Running> {
   const latency = { putMs: 20, getMs: 5 };
-  const cluster = await TestCluster.start({ folder, brokers: 3, ...latency, arguments: sets });
+  const cluster = await TestCluster.start({ folder, brokers, ...latency, arguments: sets });
   return { bootstrap: cluster.brokers, stop: () => cluster.stop() };
 }
 
@@ -112,7 +116,7 @@ for (const run of wanted(clustered ? others : process.argv.slice(2))) {
   const results = mkdtempSync(join(tmpdir(), 'floe-compat-'));
   const settings = Object.entries({ ...SETTINGS, ...suite.settings });
   const sets = settings.flatMap(([key, value]) => ['--set', `${key}=${value}`]);
-  const { bootstrap, stop } = await start(results, sets);
+  const { bootstrap, stop } = await start(results, sets, suite.oneAddress === true ? 1 : 3);
   try {
     process.stdout.write(`\n${run} at ${bootstrap}\n`);
     const env = { BOOTSTRAP: bootstrap, RESULTS: process.env['RESULTS'] ?? results };

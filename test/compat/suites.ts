@@ -9,6 +9,8 @@ export interface Suite {
   readonly env?: Readonly<Record<string, string>>;
   /** Settings of the node beyond {@link SETTINGS}. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** It talks to one address only: a cluster of one broker. */
+  readonly oneAddress?: boolean;
 }
 
 /** What every suite assumes: several partitions by default, short group timings. */
@@ -26,7 +28,7 @@ export const SETTINGS: Readonly<Record<string, string>> = {
 };
 
 export const SUITES: Readonly<Record<string, Suite>> = {
-  protocol: { folder: 'protocol', result: 'protocol.json' },
+  protocol: { folder: 'protocol', result: 'protocol.json', oneAddress: true },
   clients: { folder: 'clients', result: 'clients.json' },
   // Its transaction test assumes that a topic created on first use has one partition.
   'node-rdkafka': {
