@@ -127,7 +127,7 @@ test('a damaged backup and lost objects are named', async () => {
     unsafeServer: true,
   };
   await backup({ ...common, metadata: url });
-  const [{ objectKey }] = (await metadata.log.flushesAfter(0, 1)) as [{ objectKey: string }];
+  const { objectKey } = (await metadata.log.flushesAfter(0, 1))[0]!;
   await metadata.close();
   await store.delete([objectKey]);
   const lost = await restore({ ...common, metadata: await postgres.empty() });

@@ -52,7 +52,10 @@ export async function readSnapshot(
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     const tables = (await all(TABLES))
       .filter(({ name }) => !LEFT_OUT.includes(name))
-      .map(({ name, columns }) => ({ name: name as string, columns: JSON.parse(columns) as string[] }));
+      .map(({ name, columns }) => ({
+        name: name as string,
+        columns: JSON.parse(columns) as string[],
+      }));
     if (!tables.some(({ name }) => name === 'cluster'))
       throw new FloeError('not-found', 'the database has no metadata of a cluster');
     const [facts] = await all(`SELECT (SELECT cluster_id FROM cluster) AS id,
