@@ -182,7 +182,12 @@ function partitionReply(read: PartitionRead): PartitionReply {
     highWatermark: read.highWatermark,
     lastStableOffset: read.lastStableOffset,
     logStartOffset: read.logStartOffset,
-    abortedTransactions: read.aborted.length > 0 ? read.aborted : null,
+    abortedTransactions: read.aborted.length > 0 ? byFirstOffset(read.aborted) : null,
     records: read.pieces,
   };
+}
+
+/** Kafka lists them by their ends; kafkajs goes through them by their beginnings and would show what was aborted. */
+function byFirstOffset(aborted: PartitionRead['aborted']): PartitionRead['aborted'] {
+  return aborted.toSorted((a, b) => a.firstOffset - b.firstOffset);
 }
