@@ -413,3 +413,31 @@ test('dead letters of a topic are appended once, by whichever node stages them',
   expect(bench.log.watermarks(id).highWatermark).toBe(PARTITIONS);
   expect(await where('t')).toHaveLength(2 * PARTITIONS);
 });
+
+test('M2: files that were written after another node had swept their names are swept, too', async () => {
+  const { tables } = bench.metadata;
+  let swept: readonly string[] = [];
+  const racing = new Proxy(tables, {
+    get: (target, name) => {
+      if (name !== 'stage') return Reflect.get(target, name).bind(target);
+      return async (request: Parameters<typeof tables.stage>[0]) => {
+        if (swept.length === 0) {
+          swept = request.filePrefixes;
+          await tables.claimIntents(swept.map((prefix) => ({ prefix, parent: null })));
+          await tables.dropIntents(swept);
+        }
+        return tables.stage(request);
+      };
+    },
+  });
+  fake.add(1);
+  nodes.set(1, startNode(bench, fake, { nodeId: 1, metadata: { tables: racing } }));
+  const topic = await bench.topic('t', TEXT, PARTITIONS);
+  produce(topic);
+  await expect.poll(() => committed(topic)).toBe(PARTITIONS);
+  const left = await tables.intents(Number.MAX_SAFE_INTEGER, 100);
+  expect(left.map(({ prefix, parent }) => [prefix, parent])).toEqual(
+    swept.map((prefix) => [prefix, '']),
+  );
+  expect(await where('t')).toEqual(rows(1));
+});
