@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { simulateCluster } from './simulate.ts';
 
-const seeds = Number(process.env['SEEDS'] ?? 4);
+const seeds = Number(process.env['SEEDS'] ?? 3);
 const first = Number(process.env['SEED'] ?? 1);
 
 test(`${seeds} seeds keep every promise (cluster)`, async () => {

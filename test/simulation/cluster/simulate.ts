@@ -273,9 +273,14 @@ async function endFaults(run: Run): Promise<void> {
 }
 
 /** Each broker shows the same log, once it has caught up. */
-async function auditAll({ world, workload, changelog, clients }: Run): Promise<void> {
+async function auditAll(run: Run): Promise<void> {
+  const { world, workload, changelog, clients } = run;
   for (const broker of world.brokers) {
-    await world.drive(broker.node.log.caughtUp());
+    // One that was left behind learns it when it asks.
+    await world.drive(broker.node.log.caughtUp()).catch(async (caught) => {
+      if (!broker.fatal) throw caught;
+      await restart(run, broker);
+    });
     // Topics are read again meanwhile.
     await world.settle();
     const seat = new Seat(world, broker);
