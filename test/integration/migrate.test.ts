@@ -15,6 +15,7 @@ import { migrate } from '../../src/cli/migrate/migrate.ts';
 import { serverSettings } from '../../src/cli/settings.ts';
 import { startPostgres, type TestServer } from '../../src/metadata/postgres/testing.ts';
 import { openDatabase } from '../../src/metadata/sqlite/index.ts';
+import { noLatency, startDouble } from '../s3/double.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'floe-migrate-'));
 const dataDir = join(folder, 'data');
@@ -28,6 +29,10 @@ const SCHEMA = JSON.stringify({
   ],
 });
 const ROWS = 60;
+const UPSERTS = [
+  ['positions', '2'],
+  ['vectors', '3'],
+] as const;
 let postgres: TestServer;
 let metadata: string;
 
@@ -54,7 +59,7 @@ const moving = (said: string[], more: object = {}) =>
   });
 
 test('records, groups, transactions and tables are the same after the move', {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const first = await startChild(dataDir);
   await fill(first);
@@ -81,6 +86,17 @@ test('records, groups, transactions and tables are the same after the move', {
   try {
     expect(await readAll(node)).toHaveLength(ROWS);
     expect(await countRows(node)).toBe(ROWS);
+    for (const [table] of UPSERTS) {
+      expect(await countRows(node, table)).toBe(10);
+      await send(node, 5, 10, table);
+      await call({
+        server: node.addresses.http,
+        path: `/v1/tables/${table}/commit`,
+        method: 'POST',
+      });
+      await awaitRows({ server: node.addresses.http, topic: table, rows: 30 });
+      expect(await countRows(node, table)).toBe(15);
+    }
     await send(node, ROWS, 5);
     await call({ server: node.addresses.http, path: '/v1/tables/orders/commit', method: 'POST' });
     await awaitRows({ server: node.addresses.http, topic: 'orders', rows: ROWS + 5 });
@@ -94,6 +110,54 @@ test('records, groups, transactions and tables are the same after the move', {
     await node.stop();
   }
   await expect(moving([])).rejects.toThrow(/if brokers have used it since it was moved/);
+});
+
+test('a node over S3 moves its metadata only, after single flushes became one object', {
+  timeout: 240_000,
+}, async () => {
+  const bucket = await startDouble({ latency: noLatency });
+  const alone = join(folder, 'over-s3');
+  const uri = 's3://bucket/floe';
+  const keys = {
+    's3.endpoint': bucket.endpoint,
+    's3.access.key.id': 'any',
+    's3.secret.access.key': 'any',
+    's3.region': 'us-east-1',
+  };
+  const flags = Object.entries(keys).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
+  const database = await postgres.empty();
+  try {
+    const first = await startChild(alone, ['--storage', uri, ...flags]);
+    const producer = kafkaClient(first.addresses.kafka).producer();
+    await producer.connect();
+    for (let n = 0; n < 5; n += 1)
+      await producer.send({ topic: 'orders', messages: [{ key: String(n), value: 'x' }] });
+    await producer.disconnect();
+    await first.stop();
+    const said: string[] = [];
+    await moving(said, {
+      dataDir: alone,
+      fromStorage: uri,
+      storage: uri,
+      metadata: database,
+      settings: resolveSettings(serverSettings, keys),
+    });
+    expect(said.join('\n')).toContain('objects of the log: 1 with');
+    const node = await startChild(join(folder, 'broker-2'), [
+      '--metadata',
+      database,
+      '--storage',
+      uri,
+      ...flags,
+    ]);
+    try {
+      expect(await readAll(node, 5)).toHaveLength(5);
+    } finally {
+      await node.stop();
+    }
+  } finally {
+    await bucket.stop();
+  }
 });
 
 test('what is no data directory, a full database and a foreign store are refused by name', async () => {
@@ -126,6 +190,7 @@ async function fill(node: ChildNode): Promise<void> {
   await transaction.send({ topic: 'plain', messages: [{ value: 'aborted' }] });
   await transaction.abort();
   await producer.disconnect();
+  await upserts(node);
   await admin.setOffsets({
     groupId: 'readers',
     topic: 'orders',
@@ -136,8 +201,36 @@ async function fill(node: ChildNode): Promise<void> {
   await awaitRows({ server: node.addresses.http, topic: 'orders', rows: ROWS });
 }
 
-async function send(node: ChildNode, from: number, count: number): Promise<void> {
-  const schemaId = await registerAvro(node.addresses.registry, 'orders-value', SCHEMA);
+/** Ten rows in each, replaced once: by position deletes (v2) and by deletion vectors (v3). */
+async function upserts(node: ChildNode): Promise<void> {
+  const admin = kafkaClient(node.addresses.kafka).admin();
+  await admin.connect();
+  for (const [topic, version] of UPSERTS) {
+    const configEntries = Object.entries({
+      'table.topic.enable': 'true',
+      'table.topic.convert.value.type': 'by_schema_id',
+      'table.topic.commit.interval.ms': '100',
+      'table.topic.upsert.enable': 'true',
+      'table.topic.id.columns': '[id]',
+      'table.topic.format.version': version,
+    }).map(([name, value]) => ({ name, value }));
+    await admin.createTopics({ topics: [{ topic, numPartitions: 1, configEntries }] });
+    for (let round = 1; round <= 2; round += 1) {
+      await send(node, 0, 10, topic);
+      await call({
+        server: node.addresses.http,
+        path: `/v1/tables/${topic}/commit`,
+        method: 'POST',
+      });
+      await awaitRows({ server: node.addresses.http, topic, rows: 10 * round });
+    }
+    expect(await countRows(node, topic)).toBe(10);
+  }
+  await admin.disconnect();
+}
+
+async function send(node: ChildNode, from: number, count: number, topic = 'orders'): Promise<void> {
+  const schemaId = await registerAvro(node.addresses.registry, `${topic}-value`, SCHEMA);
   const encoder = avroEncoder(SCHEMA, schemaId);
   const producer = kafkaClient(node.addresses.kafka).producer();
   await producer.connect();
@@ -145,11 +238,11 @@ async function send(node: ChildNode, from: number, count: number): Promise<void>
     key: String(from + n),
     value: encoder.encode({ id: from + n, what: `thing ${from + n}` }),
   }));
-  await producer.send({ topic: 'orders', messages });
+  await producer.send({ topic, messages });
   await producer.disconnect();
 }
 
-async function readAll(node: ChildNode): Promise<readonly string[]> {
+async function readAll(node: ChildNode, count = ROWS): Promise<readonly string[]> {
   const consumer = kafkaClient(node.addresses.kafka).consumer({ groupId: 'all' });
   await consumer.connect();
   await consumer.subscribe({ topic: 'orders', fromBeginning: true });
@@ -157,7 +250,7 @@ async function readAll(node: ChildNode): Promise<readonly string[]> {
   await new Promise<void>((resolve) => {
     void consumer.run({
       eachMessage: async ({ message }) => {
-        if (found.push(message.key!.toString()) === ROWS) resolve();
+        if (found.push(message.key!.toString()) === count) resolve();
       },
     });
   });
@@ -165,8 +258,8 @@ async function readAll(node: ChildNode): Promise<readonly string[]> {
   return found;
 }
 
-async function countRows(node: ChildNode): Promise<number> {
-  const body = { query: 'SELECT count(*) AS n FROM orders' };
+async function countRows(node: ChildNode, table = 'orders'): Promise<number> {
+  const body = { query: `SELECT count(*) AS n FROM ${table}` };
   const answer = await call({ server: node.addresses.http, path: '/v1/sql', method: 'POST', body });
   const { rows } = (await answer.json()) as { readonly rows: readonly (readonly unknown[])[] };
   return Number(rows[0]![0]);

@@ -30,7 +30,9 @@ const AT_ONCE = 16;
 const MOST_LISTED = 10;
 
 export async function prove(ask: Ask, store: ObjectStore, clusterId: string): Promise<Proof> {
-  const objects = await ask("SELECT key, bytes FROM log_objects WHERE state IN ('open', 'sealed')");
+  const objects =
+    await ask(`SELECT key, bytes FROM log_objects o WHERE state = 'open' OR state = 'sealed'
+    AND EXISTS (SELECT 1 FROM object_entries e WHERE e.object_id = o.object_id)`);
   const missing: string[] = [];
   await eachOf(objects, AT_ONCE, async ({ key, bytes }) => {
     const head = await store.head(key as string);

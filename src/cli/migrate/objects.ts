@@ -37,12 +37,13 @@ export interface Copied {
 /** Objects on their way at once: each is held in memory whole. */
 const AT_ONCE = 3;
 
-/** Sealed objects with what refers to them. */
+/** Sealed objects with what refers to them; those that nothing refers to are about to go, and stay behind. */
 export function sealedObjects(database: Database): readonly LogObjectRow[] {
   const rows = database
     .prepare(`SELECT object_id, key, bytes, (SELECT json_group_array(DISTINCT index_position || ' ' || index_length)
       FROM object_entries e WHERE e.object_id = o.object_id) AS indexes
-      FROM log_objects o WHERE state = 'sealed' ORDER BY object_id`)
+      FROM log_objects o WHERE state = 'sealed' AND EXISTS
+        (SELECT 1 FROM object_entries e WHERE e.object_id = o.object_id) ORDER BY object_id`)
     .all();
   return rows.map((row) => ({
     objectId: Number(row['object_id']),
