@@ -41,6 +41,8 @@ export type { TableTopics } from './table-topics.ts';
 export { createTopicConfigValidator, type TopicConfigValidator } from './validate.ts';
 
 export interface TableTopicsDeps {
+  /** See {@link TableTopicsOptions}. */
+  readonly mayDelete?: () => Promise<boolean>;
   readonly log: Log;
   readonly directory: TopicDirectory;
   readonly metadata: Pick<Metadata, 'tables'>;

@@ -40,6 +40,8 @@ import { upsertOf } from './upsert/table-upserts.ts';
 export interface TableTopicsOptions extends Omit<CoordinatorDeps, 'placement' | 'watch'> {
   /** Which node does what; missing: this one is alone. */
   readonly placement?: TablePlacement;
+  /** False while a restore of the metadata isn't confirmed: what it forgot may be a table's. Missing: true. */
+  readonly mayDelete?: () => Promise<boolean>;
   /** Missing: tables aren't maintained by this process. */
   readonly maintenanceWorkers?: readonly MaintenanceTasks[];
 }
@@ -622,6 +624,7 @@ export class TableTopics implements Component {
   /** Of a cluster's nodes, one does it for all. */
   async #sweep(ageMs: number): Promise<number> {
     if (!this.#placement.sweeps()) return 0;
+    if ((await this.#options.mayDelete?.()) === false) return 0;
     await this.#pruneLetters();
     return sweep({ ...this.#options, ageMs });
   }

@@ -27,7 +27,7 @@ import { Database } from '../../metadata/postgres/database.ts';
 import { openPostgresMetadata } from '../../metadata/postgres/index.ts';
 import { Database as SqliteDatabase } from '../../metadata/sqlite/database.ts';
 import { openDatabase } from '../../metadata/sqlite/index.ts';
-import { readSnapshot, writeSnapshot } from '../../metadata/transfer/index.ts';
+import { DOUBTED, readSnapshot, writeSnapshot } from '../../metadata/transfer/index.ts';
 import { lockDataDir, makeDataDir } from '../../storage/log/data-dir-lock.ts';
 import { localRoot } from '../../storage/log/open-front.ts';
 import { METADATA_FILE } from '../../storage/log/sequencer-backend.ts';
@@ -190,6 +190,9 @@ export async function noteRestored(options: BackupOptions): Promise<Proof> {
     const clusterId = await metadata.cluster.clusterId();
     if (clusterId === undefined)
       throw new FloeError('not-found', 'the database belongs to no cluster yet');
+    await metadata.database.transaction('background', async (tx) => {
+      for (const sql of DOUBTED) await tx.run(sql);
+    });
     await metadata.cluster.noteRestored();
     return await proveStore(options, clusterId);
   } finally {
@@ -229,6 +232,7 @@ async function restoreSqlite(
     closeSync(file);
     const database = openDatabase(arriving);
     database.transaction(() => {
+      for (const sql of DOUBTED) database.prepare(sql).run();
       database.prepare('UPDATE cluster SET restores = restores + 1').run();
       database.prepare('UPDATE producer_ids SET next_id = next_id + ?').run(SKIPPED_IDS);
       database.prepare('UPDATE sqlite_sequence SET seq = seq + ?').run(SKIPPED_IDS);

@@ -14,6 +14,7 @@ export function startTables(node: Node, parts: Parts, place: Membership): TableT
     log: opened.log,
     directory: opened.directory,
     metadata: opened.metadata,
+    mayDelete: async () => (await opened.metadata.cluster.incarnation()).confirmed,
     catalog: chosen.catalog,
     schemas,
     warehouse: chosen.warehouse,

@@ -29,6 +29,15 @@ export interface SnapshotFacts {
 const ROWS_AT_ONCE = 2_000;
 /** Ids that were given after the backup are passed over: somebody may still hold them. */
 const SKIPPED_IDS = 1_000_000;
+
+/**
+ * What a restored store must not believe: that files of jobs of the lost time are nobody's. A table of another catalog may
+ * have them since, so they are left alone, and stages may go by proof only (T5). Text for SQLite and PostgreSQL alike.
+ */
+export const DOUBTED: readonly string[] = [
+  'DELETE FROM table_intents WHERE parent IS NULL',
+  'UPDATE table_stages SET attempted = TRUE',
+];
 const LEFT_OUT = ['migrations', 'nodes'];
 
 /** Of flushes only what readers need: rows of objects that aren't sealed. Who followed the others starts anew. */
@@ -139,6 +148,7 @@ export async function writeSnapshot(
     for (const [name, last] of Object.entries(facts.sequences))
       await tx.run('SELECT setval($1::regclass, $2::int8)', [name, last + SKIPPED_IDS]);
     await tx.run(`UPDATE producer_ids SET next_id = next_id + ${SKIPPED_IDS}`);
+    for (const sql of DOUBTED) await tx.run(sql);
     await tx.run('UPDATE cluster SET restores = restores + 1');
   });
   await ensureFlushRanges(db);

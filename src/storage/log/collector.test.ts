@@ -230,3 +230,27 @@ test('L10: forgetting what is referred to is a bug', async () => {
   const [object] = await log.metadata.objects.list('sealed', 0, 1);
   await expect(log.metadata.objects.forget([object!.objectId])).rejects.toThrow(/L10/);
 });
+
+test('L10: while a restore waits to be confirmed, nothing is given up, deleted or claimed', async () => {
+  const [partitionId] = await log.createTopic(1);
+  const keys = await fill(partitionId!);
+  await log.metadata.log.moveLogStarts([
+    { partitionId: partitionId!, logStartOffset: 400, freedBytes: 0 },
+  ]);
+  const orphan = walKey(TEST_CLUSTER, { timeMs: 0, id: 'later' });
+  await log.store.put(orphan, new Uint8Array(1));
+  await log.clock.advance(120 * MINUTE);
+  let confirmed = false;
+  const waiting = collector({ mayDelete: async () => confirmed });
+  const turn = async () => {
+    const { claimed } = await waiting.sweep();
+    await waiting.collect();
+    await log.clock.advance(120 * MINUTE);
+    return { claimed, deleted: (await waiting.collect()).deleted };
+  };
+  expect(await turn()).toEqual({ claimed: 0, deleted: 0 });
+  expect([...keys, orphan].every(onDisk)).toBe(true);
+  confirmed = true;
+  expect((await turn()).claimed).toBe(1);
+  expect(onDisk(orphan)).toBe(false);
+});
