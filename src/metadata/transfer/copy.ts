@@ -36,6 +36,7 @@ export async function copyRows(
 ): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
   await target.transaction('background', async (tx) => {
+    await tx.run('SET LOCAL idle_in_transaction_session_timeout = 0');
     await refuseFull(tx);
     for (const table of transferTables) counts.set(table.name, await copyTable(source, tx, table));
     await tx.run('UPDATE log_counter SET last_commit = $1', [source.lastCommit]);
@@ -153,6 +154,8 @@ export async function compareRows(
 ): Promise<readonly ComparedTable[]> {
   const compared: ComparedTable[] = [];
   await target.session(async (client) => {
+    // Between two of its statements the other store is read; the session ends with the work.
+    await client.query('SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0');
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     for (const table of transferTables) {
       const expected = new Digest();

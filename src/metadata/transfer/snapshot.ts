@@ -140,6 +140,8 @@ export async function writeSnapshot(
       commits.add((JSON.parse(row) as { commit_number: number }).commit_number);
   await makeFlushRanges(db, commits);
   await db.transaction('background', async (tx) => {
+    // Parts are fetched in between.
+    await tx.run('SET LOCAL idle_in_transaction_session_timeout = 0');
     await refuseUsed(tx);
     await tx.run(`TRUNCATE ${facts.tables.map(({ name }) => name).join(', ')} CASCADE`);
     for (const table of facts.tables)
