@@ -1,10 +1,3 @@
-// Moving a metadata store to another: from one node's SQLite to a cluster's PostgreSQL.
-export { type ComparedTable, compareRows, copyRows, type TransferSource } from './copy.ts';
-export {
-  DOUBTED,
-  type RowsOf,
-  readSnapshot,
-  type SnapshotFacts,
-  writeSnapshot,
-} from './snapshot.ts';
-export { transferTables } from './tables.ts';
+// Moving a metadata store to another: from one node's SQLite to a cluster's PostgreSQL, and to a backup and back.
+export { compareRows, copyRows, type TransferSource } from './copy.ts';
+export { DOUBTED, readSnapshot, type SnapshotFacts, writeSnapshot } from './snapshot.ts';
