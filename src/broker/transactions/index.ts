@@ -12,7 +12,6 @@ import { listTransactionsHandler } from '../handlers/66-list-transactions.ts';
 import type { TransactionCoordinator } from './coordinator.ts';
 
 export { TransactionCoordinator } from './coordinator.ts';
-export type { TransactionalGroups } from './groups.ts';
 export { transactionSettings } from './settings.ts';
 
 /** All APIs that need the transaction coordinator and nothing else. */

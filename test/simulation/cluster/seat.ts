@@ -2,17 +2,22 @@
 // left is heard of no more, though it may well happen: it is sent again elsewhere.
 import type { Surroundings } from '../surroundings.ts';
 import type { SimulatedBroker } from './broker.ts';
-import type { ClusterWorld } from './world.ts';
+
+/** What is the same at every broker. */
+type Around = Pick<
+  Surroundings,
+  'prng' | 'ids' | 'clock' | 'metadata' | 'compacted' | 'violations' | 'seat' | 'settle' | 'drive'
+>;
 
 /** More lives than any broker has. */
 const LIVES = 100_000;
 
 export class Seat implements Surroundings {
-  readonly #world: ClusterWorld;
+  readonly #world: Around;
   #broker: SimulatedBroker;
   #moves = 1;
 
-  constructor(world: ClusterWorld, broker: SimulatedBroker) {
+  constructor(world: Around, broker: SimulatedBroker) {
     this.#world = world;
     this.#broker = broker;
   }
