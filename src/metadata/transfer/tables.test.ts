@@ -46,6 +46,7 @@ test('every table of PostgreSQL is moved with all of its columns', async () => {
   const { rows } = await client.query<{ table: string; columns: string[] }>(
     `SELECT table_name AS table, array_agg(column_name::text ORDER BY column_name) AS columns
      FROM information_schema.columns WHERE table_schema = 'public' AND table_name !~ '^flushes_[0-9]+$'
+       AND column_name <> 'only_row'
      GROUP BY table_name ORDER BY table_name`,
   );
   const found = rows.filter(({ table }) => !NOT_MOVED.includes(table));
