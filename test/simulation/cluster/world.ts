@@ -176,13 +176,16 @@ export class ClusterWorld {
     });
   }
 
-  /** Keys that exist, and keys that the metadata refers to or has given up only now (L10). */
+  /**
+   * Keys that exist, and keys that the metadata refers to or has given up only now (L10). Objects of markers alone have an
+   * index and no bytes: nothing is stored under their keys.
+   */
   async inventory(): Promise<{ stored: string[]; referenced: string[] }> {
     const stored: string[] = [];
     for await (const { key } of this.#store.list('')) stored.push(key);
     const referenced = this.#database
-      .prepare(`SELECT key FROM log_objects WHERE (state IN ('open', 'sealed') AND key NOT LIKE 'markers/%')
-        OR (state = 'deleting' AND changed_ms > ?)`)
+      .prepare(`SELECT key FROM log_objects WHERE key NOT LIKE 'markers/%'
+        AND (state IN ('open', 'sealed') OR (state = 'deleting' AND changed_ms > ?))`)
       .all(this.clock.now() - GRACE_MS)
       .map((row) => row['key'] as string);
     return { stored, referenced };
