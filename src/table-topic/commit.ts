@@ -15,6 +15,7 @@ import type { TableMetadata } from '../formats/iceberg/types.ts';
 import { type CommitPlan, type PlannedStage, planCommit, type TableRole } from './plan.ts';
 import type { TableUpserts, UpsertDraft } from './upsert/table-upserts.ts';
 import {
+  assertedMain,
   COMMIT_ID_SUMMARY,
   EPOCH_SUMMARY,
   formatRanges,
@@ -51,12 +52,12 @@ export interface CommitRequest {
   readonly maxPartitions: number;
   /** Of an upsert table: what the stages' changes do to the snapshot that will be asserted. */
   readonly upserts?: TableUpserts;
-  /** Records the names of the files about to be written (M2), and the snapshot that the commit will assert. */
-  readonly onFiles: (prefixes: readonly string[], parent: bigint | undefined) => Promise<void>;
+  /** Records the names of the files about to be written (M2), and what the commit will assert (`assertedMain`). */
+  readonly onFiles: (prefixes: readonly string[], parent: string) => Promise<void>;
   /** Those files are the table's, or deleted. */
   readonly onFilesSettled: (prefixes: readonly string[]) => Promise<void>;
   /** Called before a commit request holding these stages is sent (T5). */
-  readonly onAttempt: (sequences: readonly number[], parent: bigint | undefined) => Promise<void>;
+  readonly onAttempt: (sequences: readonly number[], parent: string) => Promise<void>;
   readonly signal?: AbortSignal;
 }
 
@@ -183,16 +184,17 @@ export class TableCommitter {
     plan: Ready,
     request: CommitRequest,
   ): Promise<CommitOutcome | FloeError> {
+    const parent = assertedMain(metadata);
     let draft: Draft;
     try {
       draft = await this.#prepare(metadata, plan, request);
-      await request.onFiles(draft.prefixes, draft.parent);
+      await request.onFiles(draft.prefixes, parent);
       for (const { path, bytes } of draft.bodies) await this.#deps.warehouse.write(path, bytes);
     } catch (caught) {
       // Nothing was sent: what was written is swept by its intents.
       return retryableOrThrow(caught);
     }
-    await request.onAttempt(plan.adding, draft.parent);
+    await request.onAttempt(plan.adding, parent);
     try {
       const { metadata: after } = await this.#deps.catalog.commitTable(
         this.#identifier,

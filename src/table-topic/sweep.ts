@@ -9,7 +9,7 @@ import type { Warehouse } from '../catalog/index.ts';
 import { manifestsOf, readManifests, STATUS_DELETED } from '../formats/iceberg/index.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
 import type { Intent, TablesMetadata } from '../metadata/tables.ts';
-import { LETTERS_PARENT, movedPast } from './watermark.ts';
+import { LETTERS_PARENT, movedPastAsserted } from './watermark.ts';
 
 /** Intents looked at in one pass. */
 const INTENTS_PER_PASS = 500;
@@ -88,10 +88,8 @@ interface Pair {
 function provenOut(parent: string, { main, letters }: Pair): boolean {
   const ofLetters = parent.startsWith(LETTERS_PARENT);
   const metadata = ofLetters ? letters : main;
-  const text = ofLetters ? parent.slice(LETTERS_PARENT.length) : parent;
-  // An older release recorded nothing that could be proven.
-  if (metadata === undefined || !/^\d*$/.test(text)) return false;
-  return movedPast(metadata, text === '' ? undefined : BigInt(text));
+  const asserted = ofLetters ? parent.slice(LETTERS_PARENT.length) : parent;
+  return metadata !== undefined && movedPastAsserted(metadata, asserted);
 }
 
 /** Undefined when the catalog has no such table. */

@@ -147,7 +147,7 @@ export class TableCommits {
           createdMs: clock.now(),
           namespace,
           table,
-          parent: asText(parent),
+          parent,
         };
         return tables.addIntents(prefixes.map((prefix) => ({ ...intent, prefix })));
       },
@@ -155,7 +155,7 @@ export class TableCommits {
       onAttempt: (sequences, parent) =>
         tables.markAttempted(topicId, epoch, {
           sequences,
-          parent: role === 'data' ? asText(parent) : `${LETTERS_PARENT}${asText(parent)}`,
+          parent: role === 'data' ? parent : `${LETTERS_PARENT}${parent}`,
         }),
     });
   }
@@ -281,9 +281,6 @@ function spentFiles(done: readonly PlannedStage[], outcome: Committed): SpentFil
     .flatMap(({ files }) => files.map((file) => file.filePath));
   return { files: [...sidecars, ...outcome.leftOut], doubtful };
 }
-
-const asText = (snapshotId: bigint | undefined) =>
-  snapshotId === undefined ? '' : String(snapshotId);
 
 /** A stage as the table of one role sees it. */
 function asPlanned(stage: Stage, role: TableRole, files: PlannedStage['files']): PlannedStage {

@@ -161,6 +161,32 @@ export function movedPast(metadata: TableMetadata, parent: bigint | undefined): 
   return parent === undefined ? line.length > 0 : line.indexOf(parent) > 0;
 }
 
+/**
+ * What a request on `metadata` asserts of `main`, as intents and replays keep it: `<snapshot id>@<sequence number>`, empty
+ * where there is no snapshot. The number tells later, when the snapshot has expired, that it lies in the past.
+ */
+export function assertedMain(metadata: TableMetadata): string {
+  const [main] = ancestry(metadata);
+  return main === undefined ? '' : `${main['snapshot-id']}@${main['sequence-number'] ?? 0}`;
+}
+
+const ASSERTED = /^(?:(\d+)(?:@(\d+))?)?$/;
+
+/**
+ * As {@link movedPast}, of what {@link assertedMain} said. A snapshot that the table has no more, and whose number is below
+ * the present one's, can't be what `main` points to again. False for a text of an older release that proves nothing.
+ */
+export function movedPastAsserted(metadata: TableMetadata, asserted: string): boolean {
+  const match = ASSERTED.exec(asserted);
+  if (match === null) return false;
+  const parent = match[1] === undefined ? undefined : BigInt(match[1]);
+  if (movedPast(metadata, parent)) return true;
+  const there = metadata.snapshots?.some((snapshot) => snapshot['snapshot-id'] === parent) ?? false;
+  const [main] = ancestry(metadata);
+  // Format 1 has no numbers: all are 0.
+  return match[2] !== undefined && !there && (main?.['sequence-number'] ?? 0) > Number(match[2]);
+}
+
 /** True when a snapshot of the present history carries this commit id. */
 export function holdsCommit(metadata: TableMetadata, commitId: string): boolean {
   return ancestry(metadata).some((snapshot) => snapshot.summary?.[COMMIT_ID_SUMMARY] === commitId);

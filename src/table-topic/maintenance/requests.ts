@@ -13,8 +13,8 @@ import type { TableMetadata } from '../../formats/iceberg/types.ts';
 import type { Intent, TablesMetadata } from '../../metadata/tables.ts';
 import {
   ancestry,
+  assertedMain,
   LETTERS_PARENT,
-  mainSnapshotId,
   movedPast,
   parseWatermark,
   WATERMARK_PROPERTY,
@@ -72,8 +72,7 @@ export function intentsOf(
   prefixes: readonly string[],
   metadata: TableMetadata | undefined,
 ): Intent[] {
-  const snapshot = metadata === undefined ? undefined : mainSnapshotId(metadata);
-  const text = snapshot === undefined ? '' : String(snapshot);
+  const text = metadata === undefined ? '' : assertedMain(metadata);
   const parent = table.role === 'data' ? text : `${LETTERS_PARENT}${text}`;
   return prefixes.map((prefix) => ({
     prefix,

@@ -17,12 +17,12 @@ import { type TableBinding, trouble } from '../binding.ts';
 import type { JobSlice, JobStaged, TableJob } from '../job.ts';
 import { resolveTopicConfigs } from '../settings/index.ts';
 import {
+  assertedMain,
   COMMIT_ID_SUMMARY,
   EPOCH_SUMMARY,
   formatWatermark,
   holdsCommit,
-  mainSnapshotId,
-  movedPast,
+  movedPastAsserted,
   parseWatermark,
   RANGES_SUMMARY,
   WATERMARK_PROPERTY,
@@ -117,7 +117,7 @@ export async function settleReplays(
   const { metadata } = await catalog.loadTable(binding.identifier);
   for (const { commitId, parent, letters } of open) {
     const there = landed(metadata, commitId);
-    if (there || movedPast(metadata, parent === '' ? undefined : BigInt(parent))) {
+    if (there || movedPastAsserted(metadata, parent)) {
       await tables.endReplay(topic.topicId, epoch, { commitId, landed: there });
       continue;
     }
@@ -338,7 +338,7 @@ async function sendOnce(
   const objects = [...(changes?.objects ?? []), ...prepared.objects];
   const paths = objects.map(({ path }) => path);
   const { namespace, name } = binding.identifier;
-  const parent = String(mainSnapshotId(metadata) ?? '');
+  const parent = assertedMain(metadata);
   const intent = { topicId: topic.topicId, createdMs: clock.now(), namespace, table: name, parent };
   await tables.addIntents(paths.map((prefix) => ({ ...intent, prefix })));
   for (const { path, bytes } of objects) await warehouse.write(path, bytes);
