@@ -32,7 +32,7 @@ export async function startChild(
   const child = spawn(
     process.execPath,
     [
-      '--max-semi-space-size=8',
+      '--max-semi-space-size=16',
       '--disable-warning=ExperimentalWarning',
       MAIN,
       'serve',
