@@ -7,6 +7,7 @@
 import { ErrorCode } from '../protocol/errors.ts';
 import type { StoredOffset } from './groups.ts';
 import type { LeaseToken } from './leases.ts';
+import { shardOf } from './shards.ts';
 
 /** Kafka's states that outlast a request. `Dead`: the id has expired; a store deletes the row instead. */
 export type TransactionStatus = 'Empty' | 'Ongoing' | 'CompleteCommit' | 'CompleteAbort' | 'Dead';
@@ -503,6 +504,20 @@ export interface StagingTransaction {
   readonly groupIds: readonly string[];
 }
 
+/** Of open transactions, those that have to do with groups in these shards of groups. */
+export function stagingIn(
+  ongoing: Iterable<TransactionState>,
+  groupShards: readonly number[],
+): StagingTransaction[] {
+  const wanted = new Set(groupShards);
+  const found: StagingTransaction[] = [];
+  for (const { transactionalId, offsets } of ongoing) {
+    const groupIds = [...offsets.keys()].filter((groupId) => wanted.has(shardOf(groupId)));
+    if (groupIds.length > 0) found.push({ transactionalId, groupIds });
+  }
+  return found;
+}
+
 /**
  * A transactional id belongs to a shard (shards.ts); whoever holds the lease `transactions/<shard>` gives it identities
  * and ends its transactions. Batches join them on any node, and offsets are staged by the holder of their group's lease:
@@ -542,8 +557,6 @@ export interface TransactionsMetadata {
   describeProducers(
     partitionIds: readonly number[],
   ): Promise<readonly (readonly PartitionProducer[] | undefined)[]>;
-  /** Partition ids with offsets of `groupId` staged in open transactions (require_stable). */
-  pendingOffsets(groupId: string): Promise<readonly number[]>;
   /** Open transactions that have announced or staged offsets of groups in these shards of groups, with those groups. */
   staging(groupShards: readonly number[]): Promise<readonly StagingTransaction[]>;
 }

@@ -83,12 +83,6 @@ export class MemoryTransactions implements TransactionsMetadata {
     return partitionIds.map((id) => (id < 0 ? undefined : []));
   }
 
-  async pendingOffsets(groupId: string) {
-    return [...this.states.values()].flatMap(({ offsets }) => [
-      ...(offsets.get(groupId)?.keys() ?? []),
-    ]);
-  }
-
   async staging(groupShards: readonly number[]) {
     return [...this.states.values()]
       .filter(({ status }) => status === 'Ongoing')

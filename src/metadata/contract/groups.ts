@@ -4,7 +4,7 @@ import type { GroupChange, StoredConsumerMember, StoredGroup, StoredOffset } fro
 import type { Metadata } from '../metadata.ts';
 import { shardOf } from '../shards.ts';
 import type { TransactionEvent } from '../transactions.ts';
-import type { OpenStore, StoreUnderTest } from './store.ts';
+import { type OpenStore, pendingOffsets, type StoreUnderTest } from './store.ts';
 
 const topic = {
   topicId: '11111111-1111-4111-8111-111111111111',
@@ -120,7 +120,7 @@ export function groupsContract(name: string, open: OpenStore): void {
           expect(staged.errorCode).toBe(0);
         }
         await write(metadata, [{ kind: 'group-gone', groupId: 'g', withStaged }]);
-        expect(await transactions.pendingOffsets('g')).toHaveLength(left.length);
+        expect(await pendingOffsets(transactions, 'g')).toHaveLength(left.length);
         expect((await apply({ type: 'end', committed: true, bump: true, ...by })).errorCode).toBe(
           0,
         );

@@ -61,3 +61,13 @@ export class Flushes {
     };
   }
 }
+
+/** Partition ids with offsets of a group staged in open transactions, as stored. */
+export async function pendingOffsets(
+  transactions: Pick<Metadata['transactions'], 'load'>,
+  groupId: string,
+): Promise<readonly number[]> {
+  const states = await transactions.load();
+  const open = states.filter(({ status }) => status === 'Ongoing');
+  return [...new Set(open.flatMap(({ offsets }) => [...(offsets.get(groupId)?.keys() ?? [])]))];
+}

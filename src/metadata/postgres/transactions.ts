@@ -12,7 +12,6 @@ import {
   sequencesEpoch,
   sequencesFromBytes,
 } from '../sequences.ts';
-import { shardOf } from '../shards.ts';
 import {
   type EndedTransaction,
   type OpenTransactions,
@@ -20,6 +19,7 @@ import {
   type StagedOffsets,
   type StagingTransaction,
   type Step,
+  stagingIn,
   step,
   type TransactionEvent,
   type TransactionOutcome,
@@ -245,25 +245,8 @@ export class PostgresTransactions implements TransactionsMetadata, StagedOffsets
     });
   }
 
-  async pendingOffsets(groupId: string): Promise<readonly number[]> {
-    const pending = new Set<number>();
-    for (const { offsets } of await this.#staging())
-      for (const partitionId of offsets.get(groupId)?.keys() ?? []) pending.add(partitionId);
-    return [...pending];
-  }
-
   async staging(groupShards: readonly number[]): Promise<readonly StagingTransaction[]> {
-    const wanted = new Set(groupShards);
-    const found: StagingTransaction[] = [];
-    for (const { transactionalId, offsets } of await this.#staging()) {
-      const groupIds = [...offsets.keys()].filter((groupId) => wanted.has(shardOf(groupId)));
-      if (groupIds.length > 0) found.push({ transactionalId, groupIds });
-    }
-    return found;
-  }
-
-  #staging(): Promise<readonly TransactionState[]> {
-    return readStates(this.#db.on('read'), STAGING, []);
+    return stagingIn(await readStates(this.#db.on('read'), STAGING, []), groupShards);
   }
 
   /** As Kafka does with what is pending for a deleted group. First of the transaction's locks but leases. */

@@ -11,6 +11,7 @@ import {
   type PartitionProducer,
   type StagedOffsets,
   type StagingTransaction,
+  stagingIn,
   step,
   type TransactionEvent,
   type TransactionOutcome,
@@ -285,22 +286,8 @@ export class SqliteTransactions implements TransactionsMetadata {
     return partitionIds.map((partitionId) => this.#log.producersOf(partitionId));
   }
 
-  async pendingOffsets(groupId: string): Promise<readonly number[]> {
-    const pending = new Set<number>();
-    for (const { offsets } of this.#states.ongoing()) {
-      for (const partitionId of offsets.get(groupId)?.keys() ?? []) pending.add(partitionId);
-    }
-    return [...pending];
-  }
-
   async staging(groupShards: readonly number[]): Promise<readonly StagingTransaction[]> {
-    const wanted = new Set(groupShards);
-    const found: StagingTransaction[] = [];
-    for (const { transactionalId, offsets } of this.#states.ongoing()) {
-      const groupIds = [...offsets.keys()].filter((groupId) => wanted.has(shardOf(groupId)));
-      if (groupIds.length > 0) found.push({ transactionalId, groupIds });
-    }
-    return found;
+    return stagingIn(this.#states.ongoing(), groupShards);
   }
 }
 
