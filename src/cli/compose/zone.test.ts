@@ -68,6 +68,12 @@ test('only nodes are served, and flushes only', async () => {
   await memory.put('other', Buffer.from('secret'));
   const asked = await fetch(`${nodes[0]!.http}${ZONE_PATH}?key=other&start=0&length=4`);
   expect(asked.status).toBe(403);
+  // As many characters as a proof has, and more bytes.
+  const headers = { 'x-floe-proof': 'é'.repeat(64) };
+  const strange = await fetch(`${nodes[0]!.http}${ZONE_PATH}?key=other&start=0&length=4`, {
+    headers,
+  });
+  expect(strange.status).toBe(403);
   const bad = await fetch(`${nodes[0]!.http}${ZONE_PATH}?key=other&start=-1&length=4`);
   expect(bad.status).toBe(400);
   // What isn't there is missing for all.

@@ -82,7 +82,7 @@ function peerAt(owner: ClusterNode, secret: Uint8Array): ZonePeer {
         start: String(range.start),
         length: String(range.length),
       }).toString();
-      const headers = { [PROOF_HEADER]: proofOf(secret, key, range) };
+      const headers = { [PROOF_HEADER]: proofOf(secret, key, range).toString('hex') };
       const answer = await fetch(url, { headers, signal });
       const body = new Uint8Array(await answer.arrayBuffer());
       if (answer.ok) return body;
@@ -94,11 +94,13 @@ function peerAt(owner: ClusterNode, secret: Uint8Array): ZonePeer {
   };
 }
 
-function proofOf(secret: Uint8Array, key: string, { start, length }: ZoneRange): string {
-  return createHmac('sha256', secret).update(`zone\n${key}\n${start}\n${length}`).digest('hex');
+function proofOf(secret: Uint8Array, key: string, { start, length }: ZoneRange): Buffer {
+  return createHmac('sha256', secret).update(`zone\n${key}\n${start}\n${length}`).digest();
 }
 
-function proves(given: string | string[] | undefined, wanted: string): boolean {
-  if (typeof given !== 'string' || given.length !== wanted.length) return false;
-  return timingSafeEqual(Buffer.from(given), Buffer.from(wanted));
+/** `given` is whatever a stranger puts into a header: its bytes are counted, not its characters. */
+function proves(given: string | string[] | undefined, wanted: Buffer): boolean {
+  if (typeof given !== 'string') return false;
+  const shown = Buffer.from(given, 'hex');
+  return shown.length === wanted.length && timingSafeEqual(shown, wanted);
 }
