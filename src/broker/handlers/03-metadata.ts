@@ -15,10 +15,10 @@ import {
 import { clusterOperations } from '../auth/access.ts';
 import { NOT_ASKED } from '../auth/authorizer.ts';
 import { rackOf } from '../client-rack.ts';
-import { LEADER_EPOCH } from '../fetch-read.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import { createTopic, isFault, planTopic } from '../topic-creation.ts';
 import { learnTopics, topicFor, topicNameFault } from '../topic-lookup.ts';
+import { ledPartition } from './partition-reply.ts';
 
 type TopicReply = MetadataReply['topics'][number];
 type TopicRequest = NonNullable<MetadataRequest['topics']>[number];
@@ -111,19 +111,9 @@ function describe(
     errorCode: 0,
     name: topic.name,
     topicId: topic.topicId,
-    partitions: topic.partitions.map((partitionId, partitionIndex) => {
-      const leaderId = leaderOf(partitionId);
-      const nodes = [leaderId];
-      return {
-        errorCode: 0,
-        partitionIndex,
-        leaderId,
-        leaderEpoch: LEADER_EPOCH,
-        replicaNodes: nodes,
-        isrNodes: nodes,
-        offlineReplicas: [],
-      };
-    }),
+    partitions: topic.partitions.map((partitionId, partitionIndex) =>
+      ledPartition(partitionIndex, leaderOf(partitionId)),
+    ),
     topicAuthorizedOperations,
   };
 }

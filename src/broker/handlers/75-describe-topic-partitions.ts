@@ -10,10 +10,10 @@ import {
   describeTopicPartitionsApi,
 } from '../../protocol/messages/75-describe-topic-partitions.ts';
 import { rackOf } from '../client-rack.ts';
-import { LEADER_EPOCH } from '../fetch-read.ts';
 import type { Handler } from '../handler.ts';
 import type { BrokerServices } from '../services.ts';
 import { learnTopics, topicFor, topicNameFault } from '../topic-lookup.ts';
+import { ledPartition } from './partition-reply.ts';
 
 type TopicReply = DescribeTopicPartitionsReply['topics'][number];
 
@@ -88,19 +88,8 @@ function describe(
 ): TopicReply {
   const partitions = [];
   for (let partitionIndex = from; partitionIndex < to; partitionIndex += 1) {
-    const leaderId = leaderOf(ids[partitionIndex]!);
-    const nodes = [leaderId];
-    partitions.push({
-      errorCode: 0,
-      partitionIndex,
-      leaderId,
-      leaderEpoch: LEADER_EPOCH,
-      replicaNodes: nodes,
-      isrNodes: nodes,
-      eligibleLeaderReplicas: [],
-      lastKnownElr: [],
-      offlineReplicas: [],
-    });
+    const led = ledPartition(partitionIndex, leaderOf(ids[partitionIndex]!));
+    partitions.push({ ...led, eligibleLeaderReplicas: [], lastKnownElr: [] });
   }
   return {
     errorCode: 0,
