@@ -8,17 +8,14 @@ import { resolveSettings } from '../../base/settings.ts';
 import { openSqliteMetadata, type SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
-import {
-  decodeAssignment,
-  encodeAssignment,
-  encodeSubscription,
-} from '../../protocol/messages/consumer-protocol.ts';
+import { decodeAssignment, encodeAssignment } from '../../protocol/messages/consumer-protocol.ts';
 import { allOf, leaseBoard, leaseOf, type TestLeases } from '../testing/leases.ts';
 import type { ConsumerGroup } from './consumer/group.ts';
 import type { ConsumerHeartbeat } from './consumer/heartbeat.ts';
-import { GroupCoordinator, type JoinRequest } from './coordinator.ts';
+import { GroupCoordinator } from './coordinator.ts';
 import { stateOf } from './entry.ts';
 import { groupSettings } from './settings.ts';
+import { joinRequest } from './testing/join-request.ts';
 import { SwitchedStore } from './testing/switched-store.ts';
 
 const DAY_MS = 86_400_000;
@@ -310,20 +307,6 @@ describe('limits', () => {
       memberEpoch: 3,
     });
   });
-});
-
-const joinRequest = (others: Partial<JoinRequest> = {}): JoinRequest => ({
-  memberId: '',
-  instanceId: null,
-  clientId: 'classic',
-  clientHost: '/127.0.0.1',
-  sessionTimeoutMs: 10_000,
-  rebalanceTimeoutMs: 30_000,
-  protocolType: 'consumer',
-  protocols: [{ name: 'range', metadata: encodeSubscription({ topics: ['orders'] }) }],
-  requireMemberId: false,
-  canSkipAssignment: true,
-  ...others,
 });
 
 const syncRequest = (memberId: string, generation: number, owned: readonly number[] = []) => ({

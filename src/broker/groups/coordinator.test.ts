@@ -7,11 +7,11 @@ import { resolveSettings } from '../../base/settings.ts';
 import { openSqliteMetadata, type SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { TopicDirectory } from '../../metadata/topic-directory.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
-import { encodeSubscription } from '../../protocol/messages/consumer-protocol.ts';
 import { allLeases } from '../testing/leases.ts';
-import { GroupCoordinator, type JoinRequest, type OffsetToCommit } from './coordinator.ts';
+import { GroupCoordinator, type OffsetToCommit } from './coordinator.ts';
 import { stateOf } from './entry.ts';
 import { groupSettings } from './settings.ts';
+import { joinRequest } from './testing/join-request.ts';
 import { SwitchedStore } from './testing/switched-store.ts';
 
 const OUTSIDE = { generation: -1, memberId: '', instanceId: null };
@@ -55,20 +55,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await groups.stop();
   metadata.close();
-});
-
-const joinRequest = (others: Partial<JoinRequest> = {}): JoinRequest => ({
-  memberId: '',
-  instanceId: null,
-  clientId: 'client',
-  clientHost: '/127.0.0.1',
-  sessionTimeoutMs: 10_000,
-  rebalanceTimeoutMs: 30_000,
-  protocolType: 'consumer',
-  protocols: [{ name: 'range', metadata: encodeSubscription({ topics: ['orders'] }) }],
-  requireMemberId: false,
-  canSkipAssignment: true,
-  ...others,
 });
 
 const synced = (memberId: string, generation: number, assignment = 'all') => ({

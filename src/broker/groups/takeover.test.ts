@@ -4,11 +4,11 @@ import { ManualClock } from '../../base/clock.ts';
 import { shardOf } from '../../metadata/shards.ts';
 import { openSqliteMetadata, type SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
-import { encodeSubscription } from '../../protocol/messages/consumer-protocol.ts';
 import { leaseOf } from '../testing/leases.ts';
 import { openNodes, stopNodes, type TestNode } from '../testing/nodes.ts';
-import type { GroupCoordinator, JoinRequest, OffsetToCommit } from './coordinator.ts';
+import type { GroupCoordinator, OffsetToCommit } from './coordinator.ts';
 import { stateOf } from './entry.ts';
+import { joinRequest } from './testing/join-request.ts';
 
 const { NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS } = ErrorCode;
 const OUTSIDE = { generation: -1, memberId: '', instanceId: null };
@@ -39,19 +39,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await stopNodes(nodes);
   metadata.close();
-});
-
-const joinRequest = (memberId = ''): JoinRequest => ({
-  memberId,
-  instanceId: null,
-  clientId: 'client',
-  clientHost: '/127.0.0.1',
-  sessionTimeoutMs: 10_000,
-  rebalanceTimeoutMs: 30_000,
-  protocolType: 'consumer',
-  protocols: [{ name: 'range', metadata: encodeSubscription({ topics: ['orders'] }) }],
-  requireMemberId: false,
-  canSkipAssignment: true,
 });
 
 const syncRequest = (memberId: string, generation: number) => ({
@@ -111,7 +98,7 @@ describe('handed over', () => {
   test('in the middle of a rebalance: who waits hears of it at once and joins at the new one', async () => {
     const member = await single(a.groups);
     const newcomer = a.groups.join('g', joinRequest());
-    const again = a.groups.join('g', joinRequest(member.memberId));
+    const again = a.groups.join('g', joinRequest({ memberId: member.memberId }));
     const { memberId, generation } = await again;
     // Both are in the next generation; its leader has not brought an assignment yet.
     const waiting = a.groups.sync('g', {
@@ -127,7 +114,7 @@ describe('handed over', () => {
     expect((await b.groups.sync('g', late)).errorCode).toBe(ErrorCode.ILLEGAL_GENERATION);
     const [first, second] = await Promise.all([
       b.groups.join('g', joinRequest()),
-      b.groups.join('g', joinRequest(member.memberId)),
+      b.groups.join('g', joinRequest({ memberId: member.memberId })),
     ]);
     expect(first).toMatchObject({ errorCode: 0, generation: member.generation + 1 });
     expect(second).toMatchObject({ errorCode: 0, generation: member.generation + 1 });
