@@ -7,12 +7,12 @@ import type { Clock } from '../base/clock.ts';
 import { FloeError, isFloeError } from '../base/error.ts';
 import type { Logger } from '../base/log.ts';
 import type { IdSource, Prng } from '../base/prng.ts';
-import { backoffMs } from '../base/retry.ts';
 import type { Catalog, CommitTableRequest, TableIdentifier } from '../catalog/catalog.ts';
 import type { Warehouse } from '../catalog/index.ts';
 import { newSnapshotId, type PreparedObject, prepareCommit } from '../formats/iceberg/index.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
 import { type CommitPlan, type PlannedStage, planCommit, type TableRole } from './plan.ts';
+import { retryDelayMs } from './retry-delay.ts';
 import type { TableUpserts, UpsertDraft } from './upsert/table-upserts.ts';
 import {
   assertedMain,
@@ -135,16 +135,11 @@ export class TableCommitter {
    * @throws FloeError `unavailable` or `timeout` when the attempts are used up, and what else the catalog refuses.
    */
   async commit(request: CommitRequest): Promise<CommitOutcome> {
-    const { settings, clock, prng } = this.#deps;
-    const backoff = {
-      prng,
-      firstDelayMs: settings['table.retry.first.ms'],
-      maxDelayMs: settings['table.retry.max.ms'],
-    };
+    const { settings, clock } = this.#deps;
     let last: FloeError | undefined;
     for (let attempt = 1; attempt <= settings['table.commit.attempts']; attempt += 1) {
       if (attempt > 1) {
-        await clock.sleep(Math.ceil(backoffMs(backoff, attempt - 1)), request.signal);
+        await clock.sleep(retryDelayMs(this.#deps, attempt - 1), request.signal);
       }
       const result = await this.#attempt(request);
       if (!(result instanceof FloeError)) return result;

@@ -8,7 +8,6 @@ import { FloeError } from '../base/error.ts';
 import type { Component } from '../base/lifecycle.ts';
 import { within } from '../base/lifecycle.ts';
 import type { Logger } from '../base/log.ts';
-import { backoffMs } from '../base/retry.ts';
 import type { LoadedTable, TableIdentifier } from '../catalog/catalog.ts';
 import type { TableAsk } from '../metadata/table-lanes.ts';
 import type { Topic } from '../metadata/topics.ts';
@@ -19,6 +18,7 @@ import type { ReplayDeps, Replayed } from './operations/replay.ts';
 import type { RewindDeps, Rewound } from './operations/rewind.ts';
 import type { RecoveryPolicy } from './positions.ts';
 import { TableProgress } from './progress.ts';
+import { retryDelayMs } from './retry-delay.ts';
 import type { TableSettings } from './settings/index.ts';
 import { Signal } from './signal.ts';
 import { type StagingDeps, TableStaging } from './staging.ts';
@@ -308,12 +308,15 @@ export class TableCoordinator implements Component, AskTaker {
           if (this.#operations.length > 0) await this.#guard(() => this.#operatePaused());
           else await this.#signal.wait();
           break;
-        case 'suspended':
+        case 'suspended': {
           this.#releaseWaiters();
           this.#dropOperations();
-          await this.#sitOut(this.#retryDelayMs());
+          // A word of an operator cuts the delay short.
+          const delayMs = retryDelayMs(this.#deps, this.#failures);
+          await this.#signal.waitOut(delayMs, () => this.#is('suspended'));
           this.#step('retry');
           break;
+        }
         case 'stopping':
           await this.#finish();
           this.#step('stopped');
@@ -362,26 +365,6 @@ export class TableCoordinator implements Component, AskTaker {
     this.#state = next;
     this.#reason = reason;
     if (next !== 'fenced' && next !== 'stopped') void this.#session.report(next, reason);
-  }
-
-  /** New records don't cut the delay short; a word of an operator does. */
-  async #sitOut(delayMs: number): Promise<void> {
-    const until = this.#deps.clock.monotonic() + delayMs;
-    while (this.#is('suspended')) {
-      const left = until - this.#deps.clock.monotonic();
-      if (left <= 0) return;
-      await this.#signal.wait(left);
-    }
-  }
-
-  #retryDelayMs(): number {
-    const { settings, prng } = this.#deps;
-    const backoff = {
-      prng,
-      firstDelayMs: settings['table.retry.first.ms'],
-      maxDelayMs: settings['table.retry.max.ms'],
-    };
-    return Math.ceil(backoffMs(backoff, this.#failures));
   }
 
   async #open(): Promise<void> {

@@ -7,19 +7,20 @@ import { FloeError } from '../base/error.ts';
 import type { Component } from '../base/lifecycle.ts';
 import type { Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
-import { backoffMs } from '../base/retry.ts';
 import type { TableHead, TableLanesMetadata } from '../metadata/table-lanes.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { AskingBinding } from './asking-binding.ts';
-import { type BindingDeps, TableBinding } from './binding.ts';
+import type { BindingDeps } from './binding.ts';
 import type { JobNeeds } from './job.ts';
 import type { Lane } from './lane.ts';
 import { formatAsk, type LaneAsk } from './lane-asks.ts';
 import { type LaneSetDeps, laneTable, makeLanes, settleAll } from './lane-set.ts';
 import type { TablePlacement } from './placement.ts';
 import { TableProgress } from './progress.ts';
-import { needsCoordinator, readOnlyCatalog } from './read-only-catalog.ts';
-import { resolveTopicConfigs, type TopicConfigs, tableIdentifier } from './settings/index.ts';
+import { readOnlyBinding } from './read-only-binding.ts';
+import { needsCoordinator } from './read-only-catalog.ts';
+import { retryDelayMs } from './retry-delay.ts';
+import { resolveTopicConfigs } from './settings/index.ts';
 import { Signal } from './signal.ts';
 import { tableVersion } from './table-version.ts';
 import type { HeadFollower, TableWatch } from './table-watch.ts';
@@ -50,7 +51,6 @@ const LOOK_EVERY_MS = 50;
 export class LaneHost implements Component, HeadFollower {
   readonly #deps: LaneHostDeps;
   readonly #topic: Topic;
-  readonly #config: TopicConfigs & { readonly properties: Readonly<Record<string, string>> };
   readonly #logger: Logger;
   readonly #signal: Signal;
   readonly #progress: TableProgress;
@@ -70,7 +70,8 @@ export class LaneHost implements Component, HeadFollower {
   constructor(deps: LaneHostDeps, topic: Topic) {
     this.#deps = deps;
     this.#topic = topic;
-    this.#config = resolveTopicConfigs(topic.config);
+    // Whether it can be is known at once.
+    resolveTopicConfigs(topic.config);
     this.#logger = deps.logger.child({ topic: topic.name });
     this.#signal = new Signal(deps.clock);
     this.#progress = new TableProgress(deps, topic);
@@ -189,15 +190,7 @@ export class LaneHost implements Component, HeadFollower {
   }
 
   async #bind({ tableUuid, epoch }: TableHead): Promise<AskingBinding> {
-    const { topicId, name: topicName } = this.#topic;
-    const config = this.#config;
-    const deps = { ...this.#deps, catalog: readOnlyCatalog(this.#deps.catalog) };
-    const binding = new TableBinding(deps, {
-      owner: { topicId, topicName, shared: config['table.topic.shared'] },
-      identifier: tableIdentifier(topicName, config),
-      config,
-      tableUuid,
-    });
+    const binding = readOnlyBinding(this.#deps, this.#topic, tableUuid);
     await binding.open();
     return new AskingBinding(binding, (needs) => this.#askFor(epoch, needs));
   }
@@ -241,7 +234,6 @@ export class LaneHost implements Component, HeadFollower {
   }
 
   async #failed(error: FloeError): Promise<void> {
-    const { prng, settings } = this.#deps;
     this.#failures += 1;
     const waits = needsCoordinator(error) || error.code === 'conflict';
     this.#logger[waits ? 'debug' : 'warn'](
@@ -251,12 +243,8 @@ export class LaneHost implements Component, HeadFollower {
     if (error.details['trouble'] === true && error.details['lost'] !== true) {
       await this.#tell({ kind: 'trouble', reason: error.message });
     }
-    const backoff = {
-      prng,
-      firstDelayMs: settings['table.retry.first.ms'],
-      maxDelayMs: settings['table.retry.max.ms'],
-    };
-    await this.#sitOut(Math.ceil(backoffMs(backoff, this.#failures)));
+    // The end cuts the delay short.
+    await this.#signal.waitOut(retryDelayMs(this.#deps, this.#failures), () => !this.#stopped);
   }
 
   /** What only an operator can end is for the coordinator to report. */
@@ -269,15 +257,6 @@ export class LaneHost implements Component, HeadFollower {
       await words.ask(head.epoch, { askId: ids.uuid(), topicId, payload: formatAsk(ask) });
     } catch (caught) {
       this.#logger.debug({ error: FloeError.from(caught).message }, 'trouble not told');
-    }
-  }
-
-  /** News don't cut the delay short; the end does. */
-  async #sitOut(delayMs: number): Promise<void> {
-    const { clock } = this.#deps;
-    const until = clock.monotonic() + delayMs;
-    while (!this.#stopped && clock.monotonic() < until) {
-      await this.#signal.wait(until - clock.monotonic());
     }
   }
 }

@@ -29,4 +29,14 @@ export class Signal {
     }
     this.#set = false;
   }
+
+  /** Waits `delayMs`, whatever wakes it meanwhile, for as long as `goesOn` at each of those times. */
+  async waitOut(delayMs: number, goesOn: () => boolean): Promise<void> {
+    const until = this.#clock.monotonic() + delayMs;
+    while (goesOn()) {
+      const left = until - this.#clock.monotonic();
+      if (left <= 0) return;
+      await this.wait(left);
+    }
+  }
 }

@@ -218,24 +218,16 @@ export class TableCommits {
   /** Committed changes whose order the key index has lost. */
   async #history(offsets: Offsets | undefined, table: JobTable): Promise<Uint8Array[]> {
     if (offsets === undefined) return [];
-    const { log, runner, settings } = this.#deps;
+    const { log } = this.#deps;
     const { partitions, name: topic, config } = this.#topic;
-    return readHistory(
-      {
-        log,
-        runner,
-        jobBytes: settings['table.job.bytes'],
-        maxBatchBytes: settings['table.batch.max.bytes'],
-      },
-      {
-        topic,
-        partitions,
-        offsets,
-        floor: await committedFloor(log, partitions, offsets),
-        table: { ...table, key: `${table.key}/history` },
-        config: resolveTopicConfigs(config),
-      },
-    );
+    return readHistory(this.#deps, {
+      topic,
+      partitions,
+      offsets,
+      floor: await committedFloor(log, partitions, offsets),
+      table: { ...table, key: `${table.key}/history` },
+      config: resolveTopicConfigs(config),
+    });
   }
 
   #committer(role: TableRole, binding: TableBinding): TableCommitter {

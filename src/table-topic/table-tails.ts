@@ -7,19 +7,18 @@ import { isFloeError } from '../base/error.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
 import type { TableLanesMetadata } from '../metadata/table-lanes.ts';
 import type { Topic } from '../metadata/topics.ts';
-import { type BindingDeps, TableBinding } from './binding.ts';
+import type { BindingDeps, TableBinding } from './binding.ts';
 import type { JobNeeds, JobTable } from './job.ts';
-import { needsCoordinator, readOnlyCatalog } from './read-only-catalog.ts';
-import { resolveTopicConfigs, type TableSettings, tableIdentifier } from './settings/index.ts';
+import { readOnlyBinding } from './read-only-binding.ts';
+import { needsCoordinator } from './read-only-catalog.ts';
+import { resolveTopicConfigs, type TableSettings } from './settings/index.ts';
 import { readTail, type TailAnswer, type TailDeps, type TailRequest } from './tail.ts';
 import { committedFloor } from './upsert/floor.ts';
 import { readHistory } from './upsert/history-reader.ts';
 import { upsertOf } from './upsert/table-upserts.ts';
 import { readBack } from './watermark.ts';
 
-export interface TableTailsDeps
-  extends BindingDeps,
-    Omit<TailDeps, 'jobBytes' | 'maxBatchBytes' | 'maxTailBytes'> {
+export interface TableTailsDeps extends BindingDeps, TailDeps {
   readonly settings: TableSettings;
 }
 
@@ -38,7 +37,7 @@ export class TableTails {
   readonly #kept = new Map<string, Bound>();
 
   constructor(deps: TableTailsDeps, words: TableLanesMetadata) {
-    this.#deps = { ...deps, catalog: readOnlyCatalog(deps.catalog) };
+    this.#deps = deps;
     this.#words = words;
   }
 
@@ -58,28 +57,19 @@ export class TableTails {
     const table = tailTable(binding, config);
     if (table === undefined) return undefined;
     const startOf = await this.#starts(topic.topicId);
-    const { settings } = this.#deps;
     const request = { topic: topic.name, topicId: topic.topicId, partitions: topic.partitions };
-    return readTail(
-      {
-        ...this.#deps,
-        jobBytes: settings['table.job.bytes'],
-        maxBatchBytes: settings['table.batch.max.bytes'],
-        maxTailBytes: settings['table.tail.max.bytes'],
-      },
-      {
-        ...request,
-        startOf,
-        config,
-        metadata,
-        table,
-        bind: async (needs) =>
-          (await bindSome(binding, needs)) ? tailTable(binding, config) : undefined,
-        ...(coordinated
-          ? {}
-          : { history: () => this.#history({ ...request, config, table }, metadata) }),
-      },
-    );
+    return readTail(this.#deps, {
+      ...request,
+      startOf,
+      config,
+      metadata,
+      table,
+      bind: async (needs) =>
+        (await bindSome(binding, needs)) ? tailTable(binding, config) : undefined,
+      ...(coordinated
+        ? {}
+        : { history: () => this.#history({ ...request, config, table }, metadata) }),
+    });
   }
 
   /** Undefined when the table can't be bound as it is: its coordinator has still to bring it in order. */
@@ -87,14 +77,7 @@ export class TableTails {
     const kept = this.#kept.get(topic.topicId);
     const same = kept?.binding.table?.metadata['table-uuid'] === tableUuid;
     if (kept?.topic === topic && same) return kept.binding;
-    const config = resolveTopicConfigs(topic.config);
-    const { topicId, name: topicName } = topic;
-    const binding = new TableBinding(this.#deps, {
-      owner: { topicId, topicName, shared: config['table.topic.shared'] },
-      identifier: tableIdentifier(topicName, config),
-      config,
-      tableUuid,
-    });
+    const binding = readOnlyBinding(this.#deps, topic, tableUuid);
     try {
       if (!(await binding.open())) return undefined;
     } catch (caught) {
@@ -102,7 +85,7 @@ export class TableTails {
       throw caught;
     }
     if (this.#kept.size >= MAX_KEPT) this.#kept.clear();
-    this.#kept.set(topicId, { topic, binding });
+    this.#kept.set(topic.topicId, { topic, binding });
     return binding;
   }
 
@@ -120,26 +103,19 @@ export class TableTails {
     const back = readBack(metadata);
     const offsets = back.kind === 'at' ? back.watermark.topics.get(request.topicId) : undefined;
     if (offsets === undefined) return [];
-    const { log, runner, settings } = this.#deps;
+    const { log } = this.#deps;
     const { table, partitions } = request;
-    return readHistory(
-      {
-        log,
-        runner,
-        jobBytes: settings['table.job.bytes'],
-        maxBatchBytes: settings['table.batch.max.bytes'],
-      },
-      {
-        ...request,
-        offsets,
-        floor: await committedFloor(log, partitions, offsets),
-        table: { ...table, key: `${table.key}/history` },
-      },
-    );
+    return readHistory(this.#deps, {
+      ...request,
+      offsets,
+      floor: await committedFloor(log, partitions, offsets),
+      table: { ...table, key: `${table.key}/history` },
+    });
   }
 }
 
-function tailTable(
+/** The table as a query's job sees it; undefined where there is none yet. */
+export function tailTable(
   binding: TableBinding,
   config: ReturnType<typeof resolveTopicConfigs>,
 ): JobTable | undefined {

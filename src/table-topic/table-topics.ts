@@ -32,10 +32,9 @@ import { sweep } from './sweep.ts';
 import { TableRecords } from './table-records.ts';
 import type { TableState } from './table-state.ts';
 import { localView, storedView, type TableStatus } from './table-status.ts';
-import { TableTails } from './table-tails.ts';
+import { TableTails, tailTable } from './table-tails.ts';
 import { TableWatch } from './table-watch.ts';
 import { readTail, type TableTail, type TailAnswer } from './tail.ts';
-import { upsertOf } from './upsert/table-upserts.ts';
 
 export interface TableTopicsOptions extends Omit<CoordinatorDeps, 'placement' | 'watch'> {
   /** Which node does what; missing: this one is alone. */
@@ -330,29 +329,13 @@ export class TableTopics implements Component {
     { topic, binding, startOf }: NonNullable<ReturnType<TableCoordinator['tailParts']>>,
     metadata: TableMetadata,
   ): Promise<TailAnswer> {
-    const { settings } = this.#options;
     const config = resolveTopicConfigs(topic.config);
-    const table = binding.jobTable();
+    const table = tailTable(binding, config);
     const same = binding.table?.metadata['table-uuid'] === metadata['table-uuid'];
     if (table === undefined || !same) return { files: [], gone: new Map() };
-    const upsert = upsertOf(config, binding);
-    return readTail(
-      {
-        ...this.#options,
-        jobBytes: settings['table.job.bytes'],
-        maxBatchBytes: settings['table.batch.max.bytes'],
-        maxTailBytes: settings['table.tail.max.bytes'],
-      },
-      {
-        topic: topic.name,
-        topicId: topic.topicId,
-        partitions: topic.partitions,
-        startOf,
-        config,
-        metadata,
-        table: upsert === undefined ? table : { ...table, key: `${table.key}/tail`, upsert },
-      },
-    );
+    const { name, topicId, partitions } = topic;
+    const request = { topic: name, topicId, partitions, startOf, config, metadata, table };
+    return readTail(this.#options, request);
   }
 
   /** The topics whose table, or table of dead letters, this is: several may share one. */

@@ -9,6 +9,7 @@ import { currentSchema } from '../formats/iceberg/history.ts';
 import type { DataFile, TableMetadata } from '../formats/iceberg/types.ts';
 import type { Log } from '../storage/log/log.ts';
 import type { JobConfig, JobNeeds, JobResult, JobRunner, JobSlice, JobTable } from './job.ts';
+import type { TableSettings } from './settings/index.ts';
 import type { KeyIndexes, LookedUp, LookupRequest } from './upsert/key-index.ts';
 import { decodeSidecar, partialFiles } from './upsert/sidecar.ts';
 import { slim } from './upsert/table-upserts.ts';
@@ -19,9 +20,10 @@ export interface TailDeps {
   readonly runner: JobRunner;
   readonly keys: KeyIndexes;
   readonly ids: IdSource;
-  readonly jobBytes: number;
-  readonly maxBatchBytes: number;
-  readonly maxTailBytes: number;
+  readonly settings: Pick<
+    TableSettings,
+    'table.job.bytes' | 'table.batch.max.bytes' | 'table.tail.max.bytes'
+  >;
 }
 
 export interface TailRequest {
@@ -67,7 +69,8 @@ export async function readTail(deps: TailDeps, request: TailRequest): Promise<Ta
   const files: { readonly file: DataFile; readonly bytes: Uint8Array }[] = [];
   const sidecars: Uint8Array[] = [];
   const ends = new Map<number, number>();
-  let left = deps.maxTailBytes;
+  const { settings } = deps;
+  let left = settings['table.tail.max.bytes'];
   for (;;) {
     const wanted = request.partitions.flatMap((id, partition) => {
       const at = ends.get(partition) ?? offsets?.get(partition) ?? request.startOf(partition);
@@ -75,7 +78,10 @@ export async function readTail(deps: TailDeps, request: TailRequest): Promise<Ta
       return at === undefined || at >= end ? [] : [{ partition, id, at }];
     });
     if (wanted.length === 0 || left <= 0) break;
-    const part = await readPart(deps, request, { wanted, maxBytes: Math.min(left, deps.jobBytes) });
+    const part = await readPart(deps, request, {
+      wanted,
+      maxBytes: Math.min(left, settings['table.job.bytes']),
+    });
     if (part.bytes === 0 || part.ends.length === 0) break;
     left -= part.bytes;
     files.push(...part.files);
@@ -171,7 +177,7 @@ async function readPart(
 
 /** Binds what the records need first, where that is to be done; what is lacking then is left out. */
 async function decode(
-  { runner, ids, maxBatchBytes }: TailDeps,
+  { runner, ids, settings }: TailDeps,
   { topic, config, bind, ...request }: TailRequest,
   slices: readonly JobSlice[],
 ): Promise<JobResult> {
@@ -187,7 +193,7 @@ async function decode(
       table,
       inline: true,
       nowMs: 0,
-      maxBatchBytes,
+      maxBatchBytes: settings['table.batch.max.bytes'],
       maxLetterBytes: 0,
       maxColumnBytes: MAX_COLUMN_BYTES,
     };

@@ -3,11 +3,11 @@
 // the sweep settles by the table's history.
 import { AssertionError, assert } from '../../base/assert.ts';
 import { FloeError, isFloeError } from '../../base/error.ts';
-import { backoffMs } from '../../base/retry.ts';
 import { currentSchema } from '../../formats/iceberg/history.ts';
 import { dataFolder, newSnapshotId } from '../../formats/iceberg/index.ts';
 import type { TableMetadata } from '../../formats/iceberg/types.ts';
 import { fileLayout } from '../../formats/parquet/layout.ts';
+import { retryDelayMs } from '../retry-delay.ts';
 import {
   discard,
   fateOf,
@@ -137,18 +137,12 @@ export class RewriteLife {
   }
 
   async #commit(): Promise<void> {
-    const { clock, prng, settings } = this.#deps;
-    const backoff = {
-      prng,
-      firstDelayMs: settings['table.retry.first.ms'],
-      maxDelayMs: settings['table.retry.max.ms'],
-    };
+    const { clock, settings } = this.#deps;
     const attempts = settings['table.compact.commit.attempts'];
     let last: FloeError | undefined;
     for (let attempt = 1; attempt <= attempts && !isOver(this.#stage); attempt += 1) {
       if (attempt > 1) {
-        const delayMs = Math.ceil(backoffMs(backoff, attempt - 1));
-        await clock.sleep(delayMs, this.#request.signal);
+        await clock.sleep(retryDelayMs(this.#deps, attempt - 1), this.#request.signal);
       }
       await this.#deps.whenQuiet(this.#table);
       this.#request.signal.throwIfAborted();

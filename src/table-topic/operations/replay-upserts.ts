@@ -129,26 +129,18 @@ export class ReplayUpserts {
   }
 
   async #read(): Promise<readonly Uint8Array[]> {
-    const { log, runner, settings } = this.#deps;
+    const { log } = this.#deps;
     const { partitions, name: topic, config } = this.#topic;
     const offsets = new Map(partitions.map((_, at) => [at, this.#committedEnd(at)]));
     const table = this.jobTable(this.#binding.jobTable()!);
-    this.#history ??= await readHistory(
-      {
-        log,
-        runner,
-        jobBytes: settings['table.job.bytes'],
-        maxBatchBytes: settings['table.batch.max.bytes'],
-      },
-      {
-        topic,
-        partitions,
-        offsets,
-        floor: Math.min(this.#before, await committedFloor(log, partitions, offsets)),
-        table: { ...table, key: `${table.key}/history` },
-        config: resolveTopicConfigs(config),
-      },
-    );
+    this.#history ??= await readHistory(this.#deps, {
+      topic,
+      partitions,
+      offsets,
+      floor: Math.min(this.#before, await committedFloor(log, partitions, offsets)),
+      table: { ...table, key: `${table.key}/history` },
+      config: resolveTopicConfigs(config),
+    });
     return this.#history;
   }
 }

@@ -9,11 +9,11 @@ import type { Clock } from '../../base/clock.ts';
 import { FloeError, isFloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import type { IdSource, Prng } from '../../base/prng.ts';
-import { backoffMs } from '../../base/retry.ts';
 import type { Catalog, LoadedTable, TableIdentifier } from '../../catalog/catalog.ts';
 import type { Warehouse } from '../../catalog/index.ts';
 import { newSnapshotId, prepareCommit } from '../../formats/iceberg/index.ts';
 import type { TablesMetadata } from '../../metadata/tables.ts';
+import { retryDelayMs } from '../retry-delay.ts';
 import { KEYS_GENERATION_PROPERTY } from '../upsert/keys-generation.ts';
 import {
   COMMIT_ID_SUMMARY,
@@ -72,12 +72,7 @@ export interface Rewound {
 
 /** The rows leave the table and its watermark moves, in one commit. @throws FloeError, and nothing changed. */
 export async function rewindTable(deps: RewindDeps, request: RewindRequest): Promise<Rewound> {
-  const { settings, prng, clock, catalog } = deps;
-  const backoff = {
-    prng,
-    firstDelayMs: settings['table.retry.first.ms'],
-    maxDelayMs: settings['table.retry.max.ms'],
-  };
+  const { clock, catalog } = deps;
   let commitId = '';
   for (let attempt = 1; ; attempt += 1) {
     const table = await catalog.loadTable(request.identifier);
@@ -91,7 +86,7 @@ export async function rewindTable(deps: RewindDeps, request: RewindRequest): Pro
     } catch (caught) {
       if (attempt === ATTEMPTS || !isFloeError(caught, 'conflict', 'timeout', 'unavailable'))
         throw caught;
-      await clock.sleep(Math.ceil(backoffMs(backoff, attempt)));
+      await clock.sleep(retryDelayMs(deps, attempt));
     }
   }
 }

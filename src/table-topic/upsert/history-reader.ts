@@ -3,14 +3,13 @@
 import { errorFromShape, FloeError } from '../../base/error.ts';
 import type { Log } from '../../storage/log/log.ts';
 import type { JobConfig, JobRunner, JobSlice, JobTable } from '../job.ts';
+import type { TableSettings } from '../settings/index.ts';
 import type { Offsets } from '../watermark.ts';
 
 export interface HistoryDeps {
   readonly log: Log;
   readonly runner: JobRunner;
-  /** Bytes of the log that one read takes. */
-  readonly jobBytes: number;
-  readonly maxBatchBytes: number;
+  readonly settings: Pick<TableSettings, 'table.job.bytes' | 'table.batch.max.bytes'>;
 }
 
 export interface HistoryRequest {
@@ -66,13 +65,13 @@ interface Part {
 }
 
 async function readPart(
-  { log, runner, jobBytes, maxBatchBytes }: HistoryDeps,
+  { log, runner, settings }: HistoryDeps,
   { topic, table, config }: HistoryRequest,
   { partition, id, at, end }: Part,
 ): Promise<{ readonly end: number; readonly sidecar: Uint8Array | undefined }> {
   const read = await log.read({
-    partitions: [{ partitionId: id, offset: at, maxBytes: jobBytes }],
-    maxBytes: jobBytes,
+    partitions: [{ partitionId: id, offset: at, maxBytes: settings['table.job.bytes'] }],
+    maxBytes: settings['table.job.bytes'],
     isolation: 'read_committed',
     purpose: 'table',
   });
@@ -101,7 +100,7 @@ async function readPart(
       final: true,
       keysOnly: true,
       nowMs: 0,
-      maxBatchBytes,
+      maxBatchBytes: settings['table.batch.max.bytes'],
       maxLetterBytes: 0,
       maxColumnBytes: MAX_COLUMN_BYTES,
     });
