@@ -138,6 +138,11 @@ test('a damaged backup and lost objects are named', async () => {
   writeFileSync(part, 'x');
   const damaged = restore({ ...common, metadata: await postgres.empty() });
   await expect(damaged).rejects.toMatchObject({ code: 'corrupt' });
+  for (const content of ['no JSON', 'null', '{"parts": []}']) {
+    writeFileSync(join(place, 'manifest.json'), content);
+    const strange = restore({ ...common, metadata: url });
+    await expect(strange).rejects.toMatchObject({ code: 'corrupt' });
+  }
   const nothing = restore({ ...common, place: join(folder, 'nowhere'), metadata: url });
   await expect(nothing).rejects.toThrow(/holds no manifest.json/);
 }, 60_000);

@@ -27,7 +27,12 @@ import { Database } from '../../metadata/postgres/database.ts';
 import { openPostgresMetadata } from '../../metadata/postgres/index.ts';
 import { Database as SqliteDatabase } from '../../metadata/sqlite/database.ts';
 import { openDatabase } from '../../metadata/sqlite/index.ts';
-import { DOUBTED, readSnapshot, writeSnapshot } from '../../metadata/transfer/index.ts';
+import {
+  DOUBTED,
+  readSnapshot,
+  SKIPPED_IDS,
+  writeSnapshot,
+} from '../../metadata/transfer/index.ts';
 import { lockDataDir, makeDataDir } from '../../storage/log/data-dir-lock.ts';
 import { localRoot } from '../../storage/log/open-front.ts';
 import { METADATA_FILE } from '../../storage/log/sequencer-backend.ts';
@@ -58,8 +63,6 @@ export interface Taken {
 
 /** Bytes of a file in one part. */
 const PART_BYTES = 64 * 1024 * 1024;
-/** Ids that were given after the backup are passed over: somebody may still hold them. */
-const SKIPPED_IDS = 1_000_000;
 
 /** While brokers run, or not. @throws FloeError `conflict` when there is a backup in that place. */
 export async function backup(options: BackupOptions): Promise<Taken> {

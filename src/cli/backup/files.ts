@@ -64,15 +64,29 @@ export async function readManifest(store: ObjectStore): Promise<BackupManifest> 
       'not-found',
       `${store.uri} holds no ${MANIFEST_KEY}: no backup, or one that was broken off`,
     );
-  const manifest = JSON.parse(
-    Buffer.from(await store.get(MANIFEST_KEY)).toString(),
-  ) as BackupManifest;
+  const manifest = parseManifest(await store.get(MANIFEST_KEY), store.uri);
   if (manifest.format !== FORMAT)
     throw new FloeError(
       'unsupported',
       `${store.uri} is a backup of format ${manifest.format}, this version knows ${FORMAT}`,
     );
   return manifest;
+}
+
+function parseManifest(bytes: Uint8Array, uri: string): BackupManifest {
+  let found: BackupManifest | null;
+  try {
+    found = JSON.parse(Buffer.from(bytes).toString()) as BackupManifest | null;
+  } catch (cause) {
+    throw new FloeError('corrupt', `${MANIFEST_KEY} in ${uri} is not JSON: use another backup`, {
+      cause,
+    });
+  }
+  if (typeof found === 'object' && found !== null && typeof found.format === 'number') return found;
+  throw new FloeError(
+    'corrupt',
+    `${MANIFEST_KEY} in ${uri} is none of a backup: name another place`,
+  );
 }
 
 /** The contents of a table's or file's parts. @throws FloeError `corrupt` naming the part. */

@@ -28,7 +28,7 @@ export interface SnapshotFacts {
 /** Rows handed over at once. */
 const ROWS_AT_ONCE = 2_000;
 /** Ids that were given after the backup are passed over: somebody may still hold them. */
-const SKIPPED_IDS = 1_000_000;
+export const SKIPPED_IDS = 1_000_000;
 
 /**
  * What a restored store must not believe: that files of jobs of the lost time are nobody's. A table of another catalog may
