@@ -44,6 +44,7 @@ function parts(records: readonly NodeRecord[], lastCommit: number): StatusParts 
       cluster: soloCluster(self),
       leases: soloLeases({ self, clock: systemClock, logger: silentLogger }),
       follower: undefined,
+      secret: undefined,
       records: () => records,
       refresh: async () => {},
       announce: async () => {},

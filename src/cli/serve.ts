@@ -167,7 +167,7 @@ async function start(node: Node): Promise<Floe> {
       s3Endpoint: settings['s3.endpoint'],
     }),
   });
-  await shareReads(node, operator, { opened, place });
+  shareReads(operator, { opened, place });
   const subjectOf = (name: string) => registry.settings.target(name);
   const faceNames = { tables, subjectOf };
   protectFaces(auth, { registry: registryApp, catalog: catalogApp, operator }, faceNames);

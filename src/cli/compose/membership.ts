@@ -26,6 +26,8 @@ export interface Membership {
   readonly leases: Leases;
   /** Undefined: this node is alone. */
   readonly follower: Follower | undefined;
+  /** What nodes of the cluster prove themselves by; undefined for a node alone. */
+  readonly secret: Uint8Array | undefined;
   /** Nodes as the store knows them. */
   records(): readonly NodeRecord[];
   /** Looks at the nodes again. */
@@ -75,6 +77,7 @@ function alone(node: Node): Membership {
     cluster: soloCluster(self),
     leases: soloLeases({ ...node, self }),
     follower: undefined,
+    secret: undefined,
     records: () => [announced],
     refresh: async () => {},
     async announce(addresses) {
@@ -112,13 +115,14 @@ async function join(node: Node, { opened, follower, kafkaHost }: Shared): Promis
       onReplaced: (error) => fatal(node, error),
     }),
   );
+  const secret = await metadata.cluster.secret(prng.bytes(32));
   const hints = lifecycle.add(
     'hints',
     await Hints.start({
       ...node,
       cluster: member.cluster,
       clusterId,
-      secret: await metadata.cluster.secret(prng.bytes(32)),
+      secret,
       listen: hintsAddress(settings['cluster.hints.listen'], kafkaHost),
       maxPeers: settings['cluster.hints.max.peers'],
     }),
@@ -151,6 +155,7 @@ async function join(node: Node, { opened, follower, kafkaHost }: Shared): Promis
     cluster: member.cluster,
     leases,
     follower,
+    secret,
     records: () => member.records(),
     refresh,
     async announce(addresses) {

@@ -9,7 +9,6 @@ import type { OpenedLog } from '../../storage/log/open-log.ts';
 import type { ZonePeer, ZoneRange, ZoneSource } from '../../storage/log/zone-source.ts';
 import { parseKey } from '../../storage/paths.ts';
 import type { Membership } from './membership.ts';
-import type { Node } from './node.ts';
 
 export const ZONE_PATH = '/v1/zone';
 const PROOF_HEADER = 'x-floe-proof';
@@ -25,15 +24,14 @@ export interface ZoneParts {
 }
 
 /** Among several nodes over one bucket, those of a rack read flushes for each other. */
-export async function shareReads(
-  { prng }: Pick<Node, 'prng'>,
+export function shareReads(
   app: FastifyInstance,
   { opened, place }: { readonly opened: OpenedLog; readonly place: Membership },
-): Promise<void> {
-  const { zone, metadata, clusterId } = opened;
-  if (zone === undefined || place.follower === undefined) return;
-  const secret = await metadata.cluster.secret(prng.bytes(32));
-  shareZone(app, { zone, cluster: place.cluster, clusterId, secret });
+): void {
+  const { zone, clusterId } = opened;
+  const { cluster, secret } = place;
+  if (zone !== undefined && secret !== undefined)
+    shareZone(app, { zone, cluster, clusterId, secret });
 }
 
 /** From now on this node serves its zone by `app`, and asks the others of it. */
