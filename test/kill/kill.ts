@@ -13,9 +13,10 @@ import { awaitRows } from '../../src/cli/await-rows.ts';
 import type { ChildNode } from '../../src/cli/child.ts';
 import { call } from '../../src/cli/http-client.ts';
 import {
-  manifestSource,
+  manifestsOf,
   parseIcebergJson,
-  planScan,
+  readManifests,
+  STATUS_DELETED,
   type TableMetadata,
 } from '../../src/formats/iceberg/index.ts';
 import { type KillTarget, oneNode, threeBrokers } from './target.ts';
@@ -307,20 +308,21 @@ async function checkOrphans(target: KillTarget): Promise<void> {
   check(orphans.length === 0, `no orphaned data file after the sweep (${orphans.slice(0, 3)})`);
 }
 
-/** Names of the files in the table's snapshots, as any reader of the catalog finds them. */
+/**
+ * Names of the files that the table's snapshots hold. Delete files count also where the data files that they are about
+ * have left: they are the table's until a rewrite takes them out.
+ */
 async function liveFiles(target: KillTarget, table: string): Promise<Set<string>> {
   const response = await fetch(
     `http://${target.node.addresses.catalog}/v1/namespaces/kafka/tables/${table}`,
   );
   const { metadata } = parseIcebergJson(await response.text()) as { metadata: TableMetadata };
-  const source = manifestSource({ read: (uri) => target.read(uri) });
+  const io = { read: (uri: string) => target.read(uri) };
   const live = new Set<string>();
   for (const snapshot of metadata.snapshots ?? []) {
-    const { files } = await planScan({ metadata, source, snapshot });
-    for (const { file, positionDeletes } of files) {
-      live.add(basename(file.filePath));
-      for (const deletes of positionDeletes) live.add(basename(deletes.file.filePath));
-    }
+    const entries = await readManifests(io, metadata, await manifestsOf(io, snapshot));
+    for (const { status, file } of entries.flat())
+      if (status !== STATUS_DELETED) live.add(basename(file.filePath));
   }
   return live;
 }

@@ -12,7 +12,7 @@ const POLICY: CompactPolicy = {
   deletePercent: 20,
   force: false,
 };
-const LIMITS = { maxGroups: 100, leftAlone: new Set<string>() };
+const LIMITS = { maxGroups: 100, leftAlone: new Set<string>(), deletes: [] };
 
 let files = 0;
 function scan(
@@ -93,6 +93,21 @@ describe('which files are rewritten', () => {
     expect(chosen([data])).toEqual([files.map(({ file }) => file.filePath)]);
   });
 
+  test('delete files whose data files have left go, many together, unless data is rewritten anyway', () => {
+    const used = deletes(1);
+    const vector = deletes(1, { fileFormat: 'PUFFIN', contentOffset: 4 });
+    const dangling = Array.from({ length: 4 }, () => deletes(1));
+    const limits = { ...LIMITS, deletes: [used, vector, ...dangling] };
+    const still = [scan(900, { positionDeletes: [used] })];
+    const { groups } = chooseGroups(still, POLICY, limits);
+    expect(groups.map(({ deleteFiles }) => deleteFiles)).toEqual([dangling.map((d) => d.file)]);
+    const few = { ...limits, deletes: [used, vector, ...dangling.slice(1)] };
+    expect(chooseGroups(still, POLICY, few).groups).toEqual([]);
+    expect(chooseGroups(still, { ...POLICY, force: true }, few).groups).toHaveLength(1);
+    const small = Array.from({ length: 4 }, () => scan(10));
+    expect(chooseGroups(small, POLICY, limits).groups.map(({ kind }) => kind)).toEqual(['data']);
+  });
+
   test('other formats, encrypted files and those that were refused stay', () => {
     const some = [
       scan(10, { file: { fileFormat: 'AVRO' } }),
@@ -103,7 +118,7 @@ describe('which files are rewritten', () => {
     ];
     expect(chosen(some)).toEqual([]);
     const refused = new Set(paths(some.slice(2)));
-    const limits = { maxGroups: 9, leftAlone: refused };
+    const limits = { ...LIMITS, leftAlone: refused };
     expect(chooseGroups(some, { ...POLICY, force: true }, limits).groups).toEqual([]);
   });
 

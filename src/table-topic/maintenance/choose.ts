@@ -37,7 +37,12 @@ export interface Chosen {
 export function chooseGroups(
   files: readonly ScanFile[],
   policy: CompactPolicy,
-  limits: { readonly maxGroups: number; readonly leftAlone: ReadonlySet<string> },
+  limits: {
+    readonly maxGroups: number;
+    readonly leftAlone: ReadonlySet<string>;
+    /** Every delete file of the snapshot. */
+    readonly deletes: readonly ScanDelete[];
+  },
 ): Chosen {
   const groups: RewriteGroup[] = [];
   for (const partition of byPartition(files).values()) {
@@ -55,6 +60,11 @@ export function chooseGroups(
     const deletes = deleteGroup(partition, policy);
     if (deletes !== undefined) groups.push(deletes);
   }
+  // A rewrite of data takes them out by the way.
+  const dangling = groups.some(({ kind }) => kind === 'data')
+    ? undefined
+    : danglingGroup(files, limits.deletes, policy);
+  if (dangling !== undefined) groups.push(dangling);
   const sizeOf = ({ inputs, deleteFiles }: RewriteGroup) => inputs.length + deleteFiles.length;
   groups.sort((a, b) => sizeOf(b) - sizeOf(a));
   return {
@@ -183,16 +193,38 @@ function deleteGroup(files: readonly ScanFile[], policy: CompactPolicy): Rewrite
   for (const { positionDeletes } of files) {
     for (const { file } of positionDeletes) {
       const joinable =
-        file.fileFormat === 'PARQUET' &&
-        file.keyMetadata === undefined &&
+        isJoinable(file) &&
         bytesOf(file) < SMALL_DELETE_BYTES &&
         partitionKey(file.specId, file.partition) === key;
       if (joinable) found.set(file.filePath, file);
     }
   }
   const enough = policy.force ? 2 : policy.minInputFiles;
-  if (found.size < enough) return undefined;
-  const deleteFiles = [...found.values()].slice(0, MAX_GROUP_FILES);
+  return found.size < enough ? undefined : joining([...found.values()]);
+}
+
+/** Position delete files whose data files have all left: nothing else would take them out where no data is rewritten. */
+function danglingGroup(
+  files: readonly ScanFile[],
+  deletes: readonly ScanDelete[],
+  policy: CompactPolicy,
+): RewriteGroup | undefined {
+  const used = new Set(
+    files.flatMap(({ positionDeletes }) => positionDeletes.map(({ file }) => file.filePath)),
+  );
+  const dangling = deletes
+    .map(({ file }) => file)
+    .filter((file) => file.content === 1 && isJoinable(file) && !used.has(file.filePath));
+  const enough = policy.force ? 1 : policy.minInputFiles;
+  return dangling.length < enough ? undefined : joining(dangling);
+}
+
+/** Vectors are exchanged one by one (K5); what is encrypted stays as it is. */
+const isJoinable = ({ fileFormat, keyMetadata }: DataFile) =>
+  fileFormat === 'PARQUET' && keyMetadata === undefined;
+
+function joining(found: readonly DataFile[]): RewriteGroup {
+  const deleteFiles = found.slice(0, MAX_GROUP_FILES);
   return {
     kind: 'deletes',
     inputs: [],

@@ -54,3 +54,27 @@ test.each(['2', '3'])(
     await bench.stop();
   },
 );
+
+test('a delete file leaves though no data is rewritten, once its data file has', async () => {
+  const bench = await Bench.open();
+  bench.start();
+  const topic = await bench.topic('t', CONFIG, 1);
+  const change = (id: string, text: string) => ({
+    key: JSON.stringify({ id }),
+    value: JSON.stringify({ id, text }),
+  });
+  for (const records of [
+    [change('a', '1'), change('b', '1')],
+    [change('a', '2')],
+    [change('a', '3'), change('b', '3')],
+  ]) {
+    bench.produce(topic, records, 0);
+    await bench.tables.commit('t');
+  }
+  const contents = async () =>
+    (await liveFiles(bench.warehouse, await bench.load('t'))).map(({ content }) => content);
+  expect(await contents()).toEqual([0, 1]);
+  await bench.tables.maintain('t', 'compact');
+  expect(await contents()).toEqual([0]);
+  await bench.stop();
+});

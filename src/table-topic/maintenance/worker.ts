@@ -41,13 +41,14 @@ export class MaintenanceWorker implements MaintenanceTasks {
   async plan({ metadata, policy, maxGroups, leftAlone }: PlanTask): Promise<PlanResult> {
     const live = await liveFiles(metadata, this.#store);
     const scans = [...live.scans.values()];
-    const { groups, more } = chooseGroups(scans, policy, { maxGroups, leftAlone });
+    const { deletes } = live;
+    const { groups, more } = chooseGroups(scans, policy, { maxGroups, leftAlone, deletes });
     return {
       groups,
       more,
       figures: {
         dataFiles: scans.length,
-        deleteFiles: live.deletes.length,
+        deleteFiles: deletes.length,
         bytes: scans.reduce((sum, { file }) => sum + file.fileSizeInBytes, 0),
         manifests: (await currentManifests(metadata, this.#store)).length,
       },
