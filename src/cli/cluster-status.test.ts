@@ -47,6 +47,7 @@ function parts(records: readonly NodeRecord[], lastCommit: number): StatusParts 
       secret: undefined,
       records: () => records,
       refresh: async () => {},
+      onNews: () => {},
       announce: async () => {},
       drain: async () => {},
     },

@@ -72,6 +72,11 @@ export class Copies {
     }
   }
 
+  /** Asks soon whether anything has changed; questions are shared and apart as those of `catchUp`. */
+  look(): Promise<void> {
+    return this.#ask();
+  }
+
   /**
    * Makes sure that what other nodes did to the domain before the call is in its copy. Questions are shared, and at least
    * {@link ASK_EVERY_MS} apart. Never rejects: without the store the copy stays as it is.

@@ -34,19 +34,37 @@ async function answer(metadata: Metadata, { id, domain, method, args }: Call): P
   }
 }
 
-/** A Metadata whose every call crosses `port`. Closing the port fails what is under way with `unavailable`. */
-export function connectMetadata(port: MessagePort): Metadata {
+/** Calls that raise a version: what nodes keep copies of has changed once they have succeeded. */
+const RAISING: ReadonlySet<string> = new Set([
+  ...['create', 'addPartitions', 'delete', 'alterConfig', 'alterBrokerConfig'].map(
+    (method) => `topics.${method}`,
+  ),
+  'resourceConfigs.alter',
+  'security.alterCredentials',
+  'security.alterAcls',
+  'quotas.alter',
+]);
+
+/**
+ * A Metadata whose every call crosses `port`. Closing the port fails what is under way with `unavailable`.
+ * @param onRaised called after each call that has raised a version, before its caller goes on.
+ */
+export function connectMetadata(port: MessagePort, onRaised: () => void = () => {}): Metadata {
   const waiting = new Map<
     number,
-    { resolve(value: unknown): void; reject(error: FloeError): void }
+    { resolve(value: unknown): void; reject(error: FloeError): void; readonly raises: boolean }
   >();
   let nextId = 0;
   let closed = false;
   port.on('message', (reply: Reply) => {
     const caller = waiting.get(reply.id);
     waiting.delete(reply.id);
-    if ('error' in reply) caller?.reject(errorFromShape(reply.error));
-    else caller?.resolve(reply.value);
+    if ('error' in reply) {
+      caller?.reject(errorFromShape(reply.error));
+      return;
+    }
+    if (caller?.raises === true) onRaised();
+    caller?.resolve(reply.value);
   });
   port.on('close', () => {
     closed = true;
@@ -60,7 +78,7 @@ export function connectMetadata(port: MessagePort): Metadata {
         return;
       }
       const id = nextId++;
-      waiting.set(id, { resolve, reject });
+      waiting.set(id, { resolve, reject, raises: RAISING.has(`${domain}.${method}`) });
       port.postMessage({ id, domain, method, args } satisfies Call);
     });
   return new Proxy({} as Metadata, {

@@ -132,6 +132,8 @@ export function followChanges(node: Node, { opened, broker, secured, place }: Fo
     }),
   );
   follower.onVersions((versions) => copies.seen(versions));
+  // A topic, a setting, a right that was changed elsewhere counts here within a moment, not with the next poll.
+  place.onNews(() => void copies.look());
   directory.followOthers(() => copies.catchUp('topics'));
 }
 

@@ -32,6 +32,8 @@ export interface Membership {
   records(): readonly NodeRecord[];
   /** Looks at the nodes again. */
   refresh(): Promise<void>;
+  /** Calls back when another node tells that something beside the log has changed. */
+  onNews(listener: () => void): void;
   /** Where others reach this node: from now on it takes part. */
   announce(addresses: Pick<NodeAddresses, 'listeners' | 'http'>): Promise<void>;
   /** Gives its work to the others. */
@@ -80,6 +82,7 @@ function alone(node: Node): Membership {
     secret: undefined,
     records: () => [announced],
     refresh: async () => {},
+    onNews: () => {},
     async announce(addresses) {
       announced = { ...self, ...addresses };
     },
@@ -138,6 +141,7 @@ async function join(node: Node, { opened, follower, kafkaHost }: Shared): Promis
     }),
   );
   const refresh = () => member.refresh();
+  const onNews = new Set<() => void>();
   hints.onHint({
     commit: (commitNumber) => follower.hinted(commitNumber),
     news() {
@@ -146,10 +150,12 @@ async function join(node: Node, { opened, follower, kafkaHost }: Shared): Promis
       refresh().catch((caught) =>
         logger.debug({ error: FloeError.from(caught).message }, 'could not look at nodes'),
       );
+      for (const listener of onNews) listener();
     },
     gone: (session) => member.suspect(session),
   });
   follower.onCommitted((commitNumber) => hints.committed(commitNumber));
+  opened.onMetadataRaised(() => hints.changed());
   await leases.look();
   return {
     cluster: member.cluster,
@@ -158,9 +164,12 @@ async function join(node: Node, { opened, follower, kafkaHost }: Shared): Promis
     secret,
     records: () => member.records(),
     refresh,
+    onNews: (listener) => void onNews.add(listener),
     async announce(addresses) {
       assertReachable(node, addresses);
-      await member.announce({ ...addresses, hints: reachable(hints.address, addresses) });
+      const told = settings['cluster.hints.advertised'];
+      const at = told === '' ? undefined : parseAddress('cluster.hints.advertised', told);
+      await member.announce({ ...addresses, hints: at ?? reachable(hints.address, addresses) });
       hints.changed();
     },
     async drain() {
@@ -177,12 +186,13 @@ function hintsAddress(setting: string, kafkaHost: string): NodeEndpoint {
     : parseAddress('cluster.hints.listen', setting);
 }
 
-/** Of an HTTP face that is bound to `address`, as other nodes reach it. */
+/** Of an HTTP face that is bound to `address`, as other nodes reach it; `told`: `cluster.http.advertised`. */
 export function reachableUrl(
   scheme: string,
-  address: string,
+  { address, told }: { readonly address: string; readonly told: string },
   listeners: NodeAddresses['listeners'],
 ): string {
+  if (told !== '') return `${scheme}://${told}`;
   const { host, port } = reachable(parseAddress('--http', address), { listeners });
   return `${scheme}://${formatAddress({ host, port })}`;
 }

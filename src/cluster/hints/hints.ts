@@ -84,7 +84,7 @@ export class Hints implements Component {
     for (const peer of this.#peers.values()) peer.tell();
   }
 
-  /** This node's leases, or what it says of itself, have changed. */
+  /** This node's leases, what it says of itself, or what others keep copies of, has changed. */
   changed(): void {
     this.#news = (this.#news + 1) % NEWS_LIMIT;
     for (const peer of this.#peers.values()) peer.tell();

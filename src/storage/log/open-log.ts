@@ -65,6 +65,8 @@ export interface OpenedLog extends Component {
   readonly source: ByteSource;
   /** Where the store isn't a local folder: who of the zone reads what, to be set by whoever knows the cluster. */
   readonly zone?: ZoneSource;
+  /** Calls back when this node has changed what other nodes keep copies of. Returns how to stop that. */
+  onMetadataRaised(listener: () => void): () => void;
   /** Metadata for one more thread: hand the port over, there `connectMetadata(port)`. */
   connectMetadata(): MessagePort;
   /** The collector's last step for local files. */
@@ -91,7 +93,10 @@ export async function openLog(options: OpenLogOptions): Promise<OpenedLog> {
   });
   try {
     const port = client.connect();
-    const metadata = connectMetadata(port);
+    const onRaised = new Set<() => void>();
+    const metadata = connectMetadata(port, () => {
+      for (const listener of onRaised) listener();
+    });
     const { clusterId } = await claimCluster(store, {
       expectedId: await metadata.cluster.clusterId(),
       newId: newClusterId(ids),
@@ -102,6 +107,10 @@ export async function openLog(options: OpenLogOptions): Promise<OpenedLog> {
     const opened = await assemble(options, { client, metadata, clusterId, shared });
     return {
       ...opened,
+      onMetadataRaised(listener) {
+        onRaised.add(listener);
+        return () => onRaised.delete(listener);
+      },
       async stop() {
         await opened.stop();
         await client.stop();
@@ -122,7 +131,10 @@ interface Parts {
   readonly shared: boolean;
 }
 
-async function assemble(options: OpenLogOptions, parts: Parts): Promise<OpenedLog> {
+async function assemble(
+  options: OpenLogOptions,
+  parts: Parts,
+): Promise<Omit<OpenedLog, 'onMetadataRaised'>> {
   const { settings, store } = options;
   const { client, metadata, clusterId, shared } = parts;
   const slabs = SlabPool.create(settings['log.slab.bytes'], settings['log.slab.count']);
