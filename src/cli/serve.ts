@@ -191,7 +191,8 @@ async function start(node: Node): Promise<Floe> {
     Object.assign(addresses, { [name]: server.address });
   }
   const listeners = advertised(broker);
-  await place.announce({ listeners, http: reachableUrl(scheme, addresses.http, listeners) });
+  const bound = { address: addresses.http, told: settings['cluster.http.advertised'] };
+  await place.announce({ listeners, http: reachableUrl(scheme, bound, listeners) });
   logger.info({ ...addresses, storage: store.uri, clusterId: opened.clusterId }, 'ready');
   return {
     addresses,

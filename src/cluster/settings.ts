@@ -34,6 +34,18 @@ export const clusterSettings = {
     wanted: 'HOST:PORT (port 0: a free one), or empty',
     doc: 'Where this node hears from others that something was committed. Empty: the host of the Kafka listener, a free port. Other nodes must reach it at the advertised host.',
   }),
+  'cluster.hints.advertised': text({
+    default: '',
+    pattern: /^$|^.+:\d{1,5}$/,
+    wanted: 'HOST:PORT, or empty',
+    doc: 'Where other nodes reach `cluster.hints.listen`, when that differs from where it is bound (port mappings).',
+  }),
+  'cluster.http.advertised': text({
+    default: '',
+    pattern: /^$|^.+:\d{1,5}$/,
+    wanted: 'HOST:PORT, or empty',
+    doc: 'Where other nodes of the zone reach this one by HTTP, when that differs from where `--http` is bound (port mappings).',
+  }),
   'cluster.hints.max.peers': int({
     default: 1_000,
     min: 1,
