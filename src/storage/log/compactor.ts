@@ -50,6 +50,8 @@ export interface CompactorOptions {
   readonly metrics: Metrics;
   /** The right to maintain the log, which every swap asserts. Undefined: nobody else could. */
   readonly lease?: LeaseToken;
+  /** Makes the bytes of a laid-out object. Default: {@link fillStream}; the simulated month has sizes only. */
+  readonly fill?: typeof fillStream;
   /** Told which objects lost rows, after the swap. */
   readonly onReplaced: (objectIds: readonly number[]) => void;
 }
@@ -285,11 +287,15 @@ export class Compactor {
 
   async #rewrite(work: Work): Promise<number> {
     const { clusterId, store, source, clock, ids, metadata, blockBytes } = this.#options;
-    const { rangeBytes = RANGE_BYTES, parallelReads: parallel = 1 } = this.#options;
+    const {
+      rangeBytes = RANGE_BYTES,
+      parallelReads: parallel = 1,
+      fill = fillStream,
+    } = this.#options;
     const layout = layoutStream(work.shares, blockBytes - BLOCK_HEADER_BYTES);
     if (this.#buffer.length < layout.footerPosition)
       this.#buffer = new Uint8Array(layout.footerPosition);
-    const body = await fillStream(layout, {
+    const body = await fill(layout, {
       source,
       clusterTag: this.#tag,
       buffer: this.#buffer,

@@ -64,6 +64,8 @@ export interface MaintenanceOptions {
   readonly hasRoom: () => boolean;
   /** `maintenance/log`, asserted by every swap. Undefined: nobody else could maintain this log. */
   readonly lease?: LeaseToken;
+  /** See {@link Compactor}. */
+  readonly fill?: CompactorOptions['fill'];
 }
 
 interface Job {

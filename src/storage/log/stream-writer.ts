@@ -45,6 +45,24 @@ export async function fillStream(
   return [options.buffer.subarray(0, layout.footerPosition), footer];
 }
 
+/** What filling a stream object reads of one source: the ranges of its runs, each one call. */
+export interface SourceReads {
+  readonly object: ObjectRef;
+  readonly ranges: readonly Range[];
+}
+
+/** All read calls that {@link fillStream} makes. Pure. */
+export function sourceReads({ moves }: StreamLayout, rangeBytes: number): SourceReads[] {
+  return bySource(moves).map((runs) => ({
+    object: runs.object,
+    ranges: rangesOf(runs, rangeBytes),
+  }));
+}
+
+function rangesOf(runs: SourceRuns, rangeBytes: number): Range[] {
+  return planRanges(runs, [0, runs.positions.length], { maxGap: GAP_BYTES, maxRange: rangeBytes });
+}
+
 function bySource(moves: readonly RunMove[]): SourceRuns[] {
   const groups = new Map<number, RunMove[]>();
   for (const move of moves) {
@@ -93,8 +111,7 @@ async function copyRuns(
   options: FillOptions,
   scratch: Uint8Array,
 ): Promise<void> {
-  const limits = { maxGap: GAP_BYTES, maxRange: options.rangeBytes };
-  for (const range of planRanges(runs, [0, runs.positions.length], limits)) {
+  for (const range of rangesOf(runs, options.rangeBytes)) {
     const bytes =
       range.length <= scratch.length
         ? scratch.subarray(0, range.length)

@@ -17,17 +17,19 @@ export const PARALLEL_PARTS = 4;
 /** Starting and completing an upload in parts. */
 const UPLOAD_REQUESTS = 2;
 
+/** Requests that storing a body of so many bytes takes: one, or its parts with what begins and ends them. */
+export function putRequests(bytes: number, partBytes: number): number {
+  return bytes > MAX_SINGLE_PUT_BYTES ? Math.ceil(bytes / partBytes) + UPLOAD_REQUESTS : 1;
+}
+
 /** Dollars of one operation. A listing counts as one page, which most are. */
 export function dollarsOf(
   { operation, bytes }: { readonly operation: string; readonly bytes: number },
   prices: Prices,
 ): number {
   switch (operation) {
-    case 'put': {
-      const parts =
-        bytes > MAX_SINGLE_PUT_BYTES ? Math.ceil(bytes / prices.partBytes) + UPLOAD_REQUESTS : 1;
-      return (parts * prices.write) / 1_000;
-    }
+    case 'put':
+      return (putRequests(bytes, prices.partBytes) * prices.write) / 1_000;
     case 'list':
       return prices.write / 1_000;
     case 'get':
