@@ -3,7 +3,6 @@
 import { FloeError } from '../base/error.ts';
 import { type BatchColumns, groupByPartition } from './batch-columns.ts';
 import type { Decision } from './decide.ts';
-import type { FlushCommit } from './log.ts';
 import { allocateIndex, entriesOf, type PackedIndex } from './packed-index.ts';
 import { type AcceptedBatch, lastSequence, REMEMBERED_BATCHES } from './sequences.ts';
 
@@ -49,8 +48,18 @@ function adjacent(batches: BatchColumns, decision: Decision, a: number, b: numbe
   );
 }
 
-/** @throws FloeError `conflict`: a flush that the store doesn't know comes later than it may (`FlushCommit.notAfterMs`). */
-export function checkTimely({ object, notAfterMs = Infinity }: FlushCommit, nowMs: number): void {
+/** What refers to an object for the first time. */
+interface FirstReference {
+  readonly object: { readonly key: string };
+  /** See `FlushCommit.notAfterMs`. */
+  readonly notAfterMs?: number;
+}
+
+/** @throws FloeError `conflict`: what the store doesn't know comes later than it may. */
+export function checkTimely(
+  { object, notAfterMs = Infinity }: FirstReference,
+  nowMs: number,
+): void {
   if (nowMs <= notAfterMs) return;
   const text = `object ${object.key} comes to its commit ${nowMs - notAfterMs} ms too late: it may be swept already`;
   throw new FloeError('conflict', text);

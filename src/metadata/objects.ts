@@ -2,6 +2,7 @@
 // to any more, what a crashed writer left behind. The key is unique, and commits use the same index: whoever claims
 // a key second loses, so nothing is deleted that a commit refers to (L10).
 // Not for: commits and look-ups by offset (metadata/log.ts), the bytes (storage/log).
+import { FloeError } from '../base/error.ts';
 import type { LeaseToken } from './leases.ts';
 import type { FlushRow, NewObjectEntry, ObjectEntry } from './log.ts';
 
@@ -30,6 +31,20 @@ export interface ObjectUse {
   readonly liveBytes: number;
   readonly entries: number;
   readonly runs: number;
+}
+
+/** Objects whose rows give way, sealed or not. */
+export function sourcesOf({
+  replaced,
+  openObjects,
+}: Pick<ReplaceEntries, 'replaced' | 'openObjects'>): readonly number[] {
+  return [...new Set([...openObjects, ...replaced.map(({ objectId }) => objectId)])];
+}
+
+/** What a swap gets whose sources another may be at work on. */
+export function unclaimed({ name, epoch }: LeaseToken): FloeError {
+  const text = `${name} with epoch ${epoch} no longer holds its claim to what it has rewritten`;
+  return new FloeError('conflict', text, { details: { lease: name } });
 }
 
 /** A row that gives way: exactly as it was read, or the swap does not happen. */
@@ -65,6 +80,13 @@ export interface ReplaceEntries {
   readonly cleanings?: readonly Cleaning[];
   /** The right to maintain the log, asserted in the transaction: a zombie's swap fails. Undefined: one node alone. */
   readonly lease?: LeaseToken;
+  /** The sources must still be claimed under `lease`: asserted in the transaction, too. */
+  readonly claimed?: boolean;
+  /**
+   * Past this time of the store's clock the swap is refused: a sweep may have taken the object, and forgotten it, since
+   * it was written. Undefined: whenever it comes.
+   */
+  readonly notAfterMs?: number;
   readonly nowMs: number;
 }
 
@@ -91,8 +113,18 @@ export interface ObjectsMetadata {
     fromOffset: number,
   ): Promise<ObjectEntry | undefined>;
   /**
+   * Several maintainers rewrite side by side, each under a lease of its own: the holder of `lease` takes these objects for
+   * its next piece of work, in place of all that it had. A claim ends with its lease, whatever became of its holder.
+   * @returns false, and what it had stays, when another's living claim holds one of them.
+   * @throws FloeError `conflict` when the lease is another's.
+   */
+  claim(lease: LeaseToken, objectIds: readonly number[]): Promise<boolean>;
+  /** Objects that other maintainers have claimed under leases that live. */
+  claimedByOthers(lease: LeaseToken): Promise<readonly number[]>;
+  /**
    * Swaps. Entries of partitions that ended, or below their log start, are left out. Repeating it is harmless.
-   * @returns the new object's id. @throws FloeError `conflict` when a source changed or the lease is another's: nothing happened.
+   * @returns the new object's id. @throws FloeError `conflict` when a source changed, the lease or a claim is another's,
+   * or it comes too late: nothing happened.
    */
   replace(request: ReplaceEntries): Promise<number>;
   /** All partitions that were ever compacted by key. */

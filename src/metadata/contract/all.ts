@@ -1,5 +1,6 @@
 // All contract suites but the log's (log.ts, transactions), for stores whose tests live in one file.
 import { catalogContract } from './catalog.ts';
+import { claimsContract } from './claims.ts';
 import { clusterContract } from './cluster.ts';
 import { groupsContract } from './groups.ts';
 import { leasesContract } from './leases.ts';
@@ -19,6 +20,7 @@ export function domainContracts(name: string, open: OpenStore): void {
     versionsContract,
     nodesContract,
     leasesContract,
+    claimsContract,
     groupsContract,
     securityContract,
     registryContract,

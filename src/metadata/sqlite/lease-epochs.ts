@@ -5,6 +5,8 @@ import type { LeaseToken } from '../leases.ts';
 export interface LeaseEpochs {
   /** The epoch of the latest holder; undefined when nobody has ever taken the lease in this store. */
   epochOf(name: string): number | undefined;
+  /** Whether the lease is held under this epoch, now. */
+  isLive(token: LeaseToken): boolean;
 }
 
 /**

@@ -84,6 +84,12 @@ export class SqliteLeases implements LeasesMetadata, LeaseEpochs {
     return this.#find(name)?.epoch;
   }
 
+  isLive({ name, epoch }: LeaseToken): boolean {
+    const row = this.#find(name);
+    if (row === undefined || row.epoch !== epoch) return false;
+    return row.node_id !== null && row.until_ms > this.#clock.now();
+  }
+
   #find(name: string): Row | undefined {
     return this.#db.prepare('SELECT * FROM leases WHERE name = ?').get(name) as unknown as
       | Row

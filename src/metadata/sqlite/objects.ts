@@ -1,16 +1,20 @@
 // Objects of the log on SQLite, over the tables of sqlite/log.ts. See metadata/objects.ts for the contract.
 import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
+import { checkTimely } from '../flush-outcome.ts';
+import type { LeaseToken } from '../leases.ts';
 import type { FlushRow, NewObjectEntry, ObjectEntry } from '../log.ts';
-import type {
-  Cleaning,
-  FreedBytes,
-  LogObject,
-  ObjectState,
-  ObjectsMetadata,
-  ObjectUse,
-  ReplacedEntry,
-  ReplaceEntries,
+import {
+  type Cleaning,
+  type FreedBytes,
+  type LogObject,
+  type ObjectState,
+  type ObjectsMetadata,
+  type ObjectUse,
+  type ReplacedEntry,
+  type ReplaceEntries,
+  sourcesOf,
+  unclaimed,
 } from '../objects.ts';
 import { openIndex } from '../packed-index.ts';
 import type { Database, Migration } from './database.ts';
@@ -31,6 +35,12 @@ export const objectsMigrations: readonly Migration[] = [
     sql: `CREATE TABLE log_cleanings (
       partition_id INTEGER PRIMARY KEY, clean_end INTEGER NOT NULL, clean_bytes INTEGER NOT NULL,
       tombstone_bytes INTEGER NOT NULL, horizon_ms INTEGER NOT NULL, cleaned_ms INTEGER NOT NULL) STRICT;`,
+  },
+  {
+    name: 'objects-3',
+    // What maintainers are at work on: metadata/objects.ts, `claim`.
+    sql: `CREATE TABLE log_claims (
+      object_id INTEGER PRIMARY KEY, lease TEXT NOT NULL, epoch INTEGER NOT NULL) STRICT;`,
   },
 ];
 
@@ -106,6 +116,43 @@ export class SqliteObjects implements ObjectsMetadata {
     return row === undefined ? undefined : toObjectEntry(row);
   }
 
+  async claim(lease: LeaseToken, objectIds: readonly number[]): Promise<boolean> {
+    return this.#db.transaction(() => {
+      assertLeases(this.#leases, [lease]);
+      const ids = JSON.stringify(objectIds);
+      const claims = this.#claims('object_id IN (SELECT value FROM json_each(?))', ids);
+      if (claims.some((claim) => claim.name !== lease.name && this.#leases.isLive(claim)))
+        return false;
+      this.#db.prepare('DELETE FROM log_claims WHERE lease = ?').run(lease.name);
+      this.#db
+        .prepare('INSERT OR REPLACE INTO log_claims SELECT value, ?, ? FROM json_each(?)')
+        .run(lease.name, lease.epoch, ids);
+      return true;
+    });
+  }
+
+  async claimedByOthers({ name }: LeaseToken): Promise<readonly number[]> {
+    return this.#claims('lease <> ?', name)
+      .filter((claim) => this.#leases.isLive(claim))
+      .map(({ objectId }) => objectId);
+  }
+
+  #claims(where: string, value: string): readonly Claim[] {
+    return this.#db
+      .prepare(`SELECT object_id AS objectId, lease AS name, epoch FROM log_claims WHERE ${where}`)
+      .all(value) as unknown as Claim[];
+  }
+
+  #checkClaims({ lease, claimed, ...request }: ReplaceEntries): void {
+    if (claimed !== true || lease === undefined) return;
+    const sources = sourcesOf(request);
+    const mine = this.#claims(
+      'object_id IN (SELECT value FROM json_each(?))',
+      JSON.stringify(sources),
+    ).filter(({ name, epoch }) => name === lease.name && epoch === lease.epoch);
+    if (mine.length !== sources.length) throw unclaimed(lease);
+  }
+
   async replace(request: ReplaceEntries): Promise<number> {
     return this.#db.transaction(() => {
       assertLeases(this.#leases, request.lease === undefined ? [] : [request.lease]);
@@ -115,6 +162,8 @@ export class SqliteObjects implements ObjectsMetadata {
       if (known?.['state'] === 'sealed') return Number(known['object_id']);
       if (known !== undefined)
         throw new FloeError('conflict', `object ${request.object.key} is ${known['state']}`);
+      checkTimely(request, request.nowMs);
+      this.#checkClaims(request);
       const freed = new Freed();
       for (const entry of request.replaced) freed.add(entry.partitionId, this.#giveWay(entry));
       this.#checkOpen(request);
@@ -317,11 +366,19 @@ export class SqliteObjects implements ObjectsMetadata {
           WHERE state = 'deleting' AND object_id IN (SELECT value FROM json_each(?))`)
         .run(ids);
       this.#db
+        .prepare('DELETE FROM log_claims WHERE object_id IN (SELECT value FROM json_each(?))')
+        .run(ids);
+      this.#db
         .prepare(`DELETE FROM log_objects
           WHERE state = 'deleted' AND object_id NOT IN (SELECT object_id FROM flushes)`)
         .run();
     });
   }
+}
+
+/** An object that a maintainer is at work on, under its lease. */
+interface Claim extends LeaseToken {
+  readonly objectId: number;
 }
 
 /** Bytes that partitions no longer hold. */
