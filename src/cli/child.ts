@@ -1,5 +1,6 @@
 // A node as a child process: for the demo, the kill test and the benchmarks, which must not share its event loop.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { FloeError } from '../base/error.ts';
@@ -11,6 +12,10 @@ export interface ChildNode {
   readonly pid: number;
   /** Milliseconds from spawn to the ready line. */
   readonly readyMs: number;
+  /** The exit code, whoever ended it; −1 after a signal. */
+  readonly exited: Promise<number>;
+  /** The last of what it wrote to stderr. */
+  said(): string;
   /** SIGTERM, and the exit code. */
   stop(): Promise<number>;
   /** SIGKILL, and the end of the process. */
@@ -19,10 +24,17 @@ export interface ChildNode {
 
 const MAIN = join(import.meta.dirname, 'main.ts');
 
+export interface ChildOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** A file that all of its stderr is appended to. */
+  readonly logFile?: string;
+}
+
 /** Starts `floe serve`, as `npm start` does (decision 0017), on free loopback ports. @throws FloeError with what it wrote to stderr if it doesn't get ready. */
 export async function startChild(
   dataDir: string,
   args: readonly string[] = [],
+  { env = {}, logFile }: ChildOptions = {},
 ): Promise<ChildNode> {
   const free = ['--kafka', '--registry', '--catalog', '--http'].flatMap((flag) => [
     flag,
@@ -41,17 +53,20 @@ export async function startChild(
       ...free,
       ...args,
     ],
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, MALLOC_ARENA_MAX: '2' } },
+    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, MALLOC_ARENA_MAX: '2', ...env } },
   );
   const exited = new Promise<number>((resolve) =>
     child.once('exit', (code) => resolve(code ?? -1)),
   );
   endTogether(child);
-  const addresses = await ready(child, exited);
+  const said = listen(child, logFile);
+  const addresses = await ready(child, { exited, said });
   return {
     addresses,
     pid: child.pid!,
     readyMs: performance.now() - startedMs,
+    exited,
+    said,
     stop() {
       child.kill('SIGTERM');
       return exited;
@@ -63,11 +78,19 @@ export async function startChild(
   };
 }
 
-async function ready(child: ChildProcess, exited: Promise<number>): Promise<Floe['addresses']> {
-  let complaints = '';
+function listen(child: ChildProcess, logFile: string | undefined): () => string {
+  let said = '';
   child.stderr!.on('data', (chunk: Buffer) => {
-    complaints = (complaints + chunk.toString()).slice(-8_192);
+    said = (said + chunk.toString()).slice(-8_192);
+    if (logFile !== undefined) appendFileSync(logFile, chunk);
   });
+  return () => said.trim();
+}
+
+async function ready(
+  child: ChildProcess,
+  { exited, said }: Pick<ChildNode, 'exited' | 'said'>,
+): Promise<Floe['addresses']> {
   const line = new Promise<Floe['addresses']>((resolve) => {
     createInterface({ input: child.stdout! }).on('line', (text) => {
       const addresses = parseReadyLine(text);
@@ -75,7 +98,7 @@ async function ready(child: ChildProcess, exited: Promise<number>): Promise<Floe
     });
   });
   const failed = exited.then((code) => {
-    throw new FloeError('unavailable', `floe serve ended with code ${code}: ${complaints.trim()}`);
+    throw new FloeError('unavailable', `floe serve ended with code ${code}: ${said()}`);
   });
   return Promise.race([line, failed]);
 }

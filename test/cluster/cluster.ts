@@ -1,13 +1,16 @@
 // A cluster for tests: PostgreSQL, an S3 double with latency, and brokers, each a process of its own that reaches both
-// stores through relays of its own. Everything ends with `stop`. Brokers keep nothing: a restarted one may get an empty
-// data folder. Not for: what goes wrong and when (harms.ts).
+// stores, and is reached by the other brokers, through relays of its own. Everything ends with `stop`. Brokers keep
+// nothing: a restarted one gets an empty data folder. Not for: what goes wrong and when (harms.ts).
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import { type ChildNode, startChild } from '../../src/cli/child.ts';
 import { startPostgres, type TestServer } from '../../src/metadata/postgres/testing.ts';
 import { freePort } from '../free-port.ts';
 import { type DoubleProcess, latencyOf, startDoubleProcess } from '../s3/double-process.ts';
-import { type Relay, startRelay } from './relay.ts';
+import { type Address, type Relay, startRelay } from './relay.ts';
+import { ServerPair } from './server-pair.ts';
 
 export interface ClusterOptions {
   /** Where the brokers' folders lie. */
@@ -19,7 +22,15 @@ export interface ClusterOptions {
   readonly getMs?: number;
   /** For every broker's command line. */
   readonly arguments?: readonly string[];
+  /** The database has a synchronous standby. Called while it is an asynchronous one still. Default: one server. */
+  readonly standby?: (url: string) => Promise<void>;
 }
+
+/** Longer than any harm lasts. */
+const START_LIMIT_MS = 120_000;
+const RESTART_PAUSE_MS = 500;
+
+type Way = 'postgres' | 's3' | 'hints' | 'http';
 
 /** One broker, whichever process it is at the moment. */
 export class Member {
@@ -27,21 +38,28 @@ export class Member {
   readonly kafka: string;
   readonly postgres: Relay;
   readonly s3: Relay;
+  /** What other brokers tell this one, and ask it for. */
+  readonly hints: Relay;
+  readonly http: Relay;
   readonly #start: (member: Member) => Promise<ChildNode>;
   #node: ChildNode | undefined;
+  /** How far its machine's clock is ahead, from its next start on. */
+  clockShiftMs = 0;
 
-  constructor(fixed: {
-    readonly nodeId: number;
-    readonly kafka: string;
-    readonly postgres: Relay;
-    readonly s3: Relay;
-    readonly start: (member: Member) => Promise<ChildNode>;
-  }) {
+  constructor(
+    fixed: Pick<Member, 'nodeId' | 'kafka' | Way> & { start(member: Member): Promise<ChildNode> },
+  ) {
     this.nodeId = fixed.nodeId;
     this.kafka = fixed.kafka;
     this.postgres = fixed.postgres;
     this.s3 = fixed.s3;
+    this.hints = fixed.hints;
+    this.http = fixed.http;
     this.#start = fixed.start;
+  }
+
+  get #ways(): readonly Relay[] {
+    return [this.postgres, this.s3, this.hints, this.http];
   }
 
   get up(): boolean {
@@ -54,8 +72,39 @@ export class Member {
     return this.#node;
   }
 
+  /** How often it ended of its own accord, and what it said then. */
+  readonly ends: string[] = [];
+
+  /** As a supervisor does: again and again, for what it needs may be away. It also comes back when it ends by itself. */
   async start(): Promise<void> {
-    this.#node = await this.#start(this);
+    const deadline = performance.now() + START_LIMIT_MS;
+    for (;;) {
+      try {
+        this.#node = await this.#start(this);
+        break;
+      } catch (caught) {
+        if (performance.now() > deadline) throw caught;
+        await sleep(RESTART_PAUSE_MS);
+      }
+    }
+    const node = this.#node;
+    void node.exited.then((code) => {
+      if (this.#node !== node) return;
+      this.#node = undefined;
+      this.ends.push(`broker ${this.nodeId} ended with ${code}: ${node.said().slice(-1_000)}`);
+      this.start().catch(() => {});
+    });
+  }
+
+  /** One attempt to start, which is to fail. @returns why it did; undefined: it is up, and was stopped again. */
+  async startInVain(): Promise<string | undefined> {
+    try {
+      const node = await this.#start(this);
+      await node.kill();
+      return undefined;
+    } catch (caught) {
+      return (caught as Error).message;
+    }
   }
 
   async kill(): Promise<void> {
@@ -71,50 +120,43 @@ export class Member {
     return node.stop();
   }
 
-  /** Both stores are as far away as they should be. */
+  /** Both stores and the other brokers are as far away as they should be. */
   heal(): void {
-    this.postgres.trouble = {};
-    this.s3.trouble = {};
+    for (const relay of this.#ways) relay.trouble = {};
   }
 
   end(): void {
-    this.postgres.stop();
-    this.s3.stop();
+    for (const relay of this.#ways) relay.stop();
   }
 }
 
 export class TestCluster {
-  readonly postgres: TestServer;
+  readonly postgres: TestDatabase;
   readonly s3: DoubleProcess;
   readonly members: readonly Member[];
 
-  private constructor(postgres: TestServer, s3: DoubleProcess, members: readonly Member[]) {
+  private constructor(
+    postgres: TestDatabase,
+    { s3, members }: { readonly s3: DoubleProcess; readonly members: readonly Member[] },
+  ) {
     this.postgres = postgres;
     this.s3 = s3;
     this.members = members;
+    postgres.pair?.onPrimary((at) => {
+      for (const { postgres: relay } of members) relay.target = at;
+    });
   }
 
   /** Starts everything; brokers one after the other, as an operator would. */
   static async start(options: ClusterOptions): Promise<TestCluster> {
-    const postgres = await startPostgres({ fsync: true });
+    const postgres = await startDatabase(options.standby);
     const s3 = await startDoubleProcess({
       latency: latencyOf(options.putMs ?? 100, options.getMs ?? 30),
     });
-    const database = new URL(await postgres.empty());
-    const store = new URL(s3.endpoint);
     const members: Member[] = [];
-    for (let nodeId = 1; nodeId <= options.brokers; nodeId += 1) {
-      members.push(
-        new Member({
-          nodeId,
-          kafka: `127.0.0.1:${await freePort()}`,
-          postgres: await startRelay({ host: database.hostname, port: Number(database.port) }),
-          s3: await startRelay({ host: store.hostname, port: Number(store.port) }),
-          start: (member) => startMember(member, database, options),
-        }),
-      );
-    }
-    const cluster = new TestCluster(postgres, s3, members);
+    for (let nodeId = 1; nodeId <= options.brokers; nodeId += 1)
+      members.push(await newMember(nodeId, { postgres, s3, options }));
+    const cluster = new TestCluster(postgres, { s3, members });
     try {
       for (const member of members) await member.start();
     } catch (caught) {
@@ -143,14 +185,67 @@ export class TestCluster {
   }
 }
 
+/** One server, or a primary with its standby. */
+interface TestDatabase extends Pick<TestServer, 'crash' | 'stop'> {
+  /** Name of the database. */
+  readonly name: string;
+  readonly address: Address;
+  readonly pair: ServerPair | undefined;
+}
+
+async function startDatabase(standby: ClusterOptions['standby']): Promise<TestDatabase> {
+  if (standby !== undefined) {
+    const pair = await ServerPair.start(standby);
+    const { pathname } = new URL(pair.url);
+    return {
+      name: pathname.slice(1),
+      get address() {
+        return pair.address;
+      },
+      pair,
+      crash: () => pair.crash(),
+      stop: () => pair.stop(),
+    };
+  }
+  const server = await startPostgres({ fsync: true });
+  const { hostname: host, port, pathname } = new URL(await server.empty());
+  return {
+    name: pathname.slice(1),
+    address: { host, port: Number(port) },
+    pair: undefined,
+    crash: () => server.crash(),
+    stop: () => server.stop(),
+  };
+}
+
+async function newMember(
+  nodeId: number,
+  { postgres, s3, options }: { postgres: TestDatabase; s3: DoubleProcess; options: ClusterOptions },
+): Promise<Member> {
+  const here = async () => ({ host: '127.0.0.1', port: await freePort() });
+  const store = new URL(s3.endpoint);
+  return new Member({
+    nodeId,
+    kafka: `127.0.0.1:${await freePort()}`,
+    postgres: await startRelay(postgres.address),
+    s3: await startRelay({ host: store.hostname, port: Number(store.port) }),
+    hints: await startRelay(await here()),
+    http: await startRelay(await here()),
+    start: (member) => startMember(member, postgres.name, options),
+  });
+}
+
+const textOf = ({ host, port }: Address): string => `${host}:${port}`;
+
 function startMember(
-  { nodeId, kafka, postgres, s3 }: Member,
-  database: URL,
+  { nodeId, kafka, postgres, s3, hints, http, clockShiftMs }: Member,
+  database: string,
   { folder, racks = ['a'], arguments: more = [] }: ClusterOptions,
 ): Promise<ChildNode> {
-  const metadata = new URL(database);
-  metadata.host = `${postgres.host}:${postgres.port}`;
   const settings = {
+    'cluster.hints.listen': textOf(hints.target),
+    'cluster.hints.advertised': textOf(hints),
+    'cluster.http.advertised': textOf(http),
     's3.path.style': 'true',
     's3.region': 'us-east-1',
     's3.access.key.id': 'floe',
@@ -159,7 +254,7 @@ function startMember(
   const set = Object.entries(settings).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
   // A new folder each time: nothing in it may be needed.
   const dataDir = mkdtempSync(join(folder, `broker-${nodeId}-`));
-  return startChild(dataDir, [
+  const arguments_ = [
     ...[
       '--kafka',
       kafka,
@@ -168,12 +263,23 @@ function startMember(
       '--rack',
       racks[(nodeId - 1) % racks.length]!,
     ],
-    ...['--metadata', metadata.href, '--storage', 's3://floe/cluster'],
-    ...['--s3-endpoint', `http://${s3.host}:${s3.port}`],
+    ...['--metadata', `postgres://postgres@${textOf(postgres)}/${database}`],
+    ...['--storage', 's3://floe/cluster', '--s3-endpoint', `http://${textOf(s3)}`],
+    ...['--http', textOf(http.target)],
     ...set,
     ...more,
-  ]).catch((caught) => {
+  ];
+  const logFile = join(folder, `broker-${nodeId}.log`);
+  const env = shiftedBy(clockShiftMs);
+  return startChild(dataDir, arguments_, { env, logFile }).catch((caught) => {
     rmSync(dataDir, { recursive: true, force: true });
     throw caught;
   });
+}
+
+const SHIFTED_CLOCK = pathToFileURL(join(import.meta.dirname, 'shifted-clock.mjs')).href;
+
+function shiftedBy(ms: number): Record<string, string> {
+  if (ms === 0) return {};
+  return { NODE_OPTIONS: `--import=${SHIFTED_CLOCK}`, FLOE_TEST_CLOCK_SHIFT_MS: String(ms) };
 }

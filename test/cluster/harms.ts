@@ -1,90 +1,140 @@
 // Bad things that happen to a cluster, each undone before it resolves; and pairs of them at once. Chance comes from the
 // caller's seed; when they really strike depends on the machine.
+import { appendFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Prng } from '../../src/base/prng.ts';
-import { type FaultKind, faultKinds } from '../s3/double-faults.ts';
+import { bucketHarms } from './bucket-harms.ts';
 import type { Member, TestCluster } from './cluster.ts';
+import { databaseHarms } from './database-harms.ts';
 import type { Relay } from './relay.ts';
 
 export type Harm = (prng: Prng) => Promise<void>;
 
-/** What a bucket does on a bad day; the others lie outside what S3 promises, or would stop anybody for good. */
-const BUCKET_FAULTS: readonly FaultKind[] = faultKinds.filter(
-  (kind) => !['unconditional', 'denied', 'stale', 'missing', 'never', 'never-after'].includes(kind),
-);
+/** Two of the others, together. */
+export const PAIR = 'two-at-once';
 
-/** A zombie: longer than any lease. */
+/** A zombie: longer than any lease, and a minute. */
 const LONG_PAUSE_MS = 20_000;
+const ZOMBIE_MS = 60_000;
+/** A clock that nobody looks after; S3 refuses requests that are a quarter of an hour off. */
+const MAX_CLOCK_SHIFT_MINUTES = 60;
 
-/** By name. */
-export function harmsOf(cluster: TestCluster): Record<string, Harm> {
-  const any = (prng: Prng) => {
-    const up = cluster.members.filter((member) => member.up);
-    return up[prng.int(up.length)]!;
-  };
-  const relayed = (relayOf: (member: Member) => Relay, direction: 'both' | 'one-way' | 'slow') => {
-    return async (prng: Prng) => {
-      const relay = relayOf(any(prng));
-      relay.trouble = troubleOf(direction, prng);
-      await sleep(1_000 + prng.int(9_000));
-      relay.trouble = {};
-      if (prng.int(2) === 0) relay.reset();
+/** By name. @param folder for a journal of what happened when. */
+export function harmsOf(cluster: TestCluster, folder: string): Record<string, Harm> {
+  const note = (text: string) =>
+    appendFileSync(join(folder, 'harms.txt'), `${new Date().toISOString()} ${text}\n`);
+  const single = { ...processHarms(cluster), ...networkHarms(cluster) };
+  Object.assign(single, databaseHarms(cluster), bucketHarms(cluster));
+  const noted = Object.entries(single).map(([name, harm]) => {
+    const both = async (prng: Prng) => {
+      note(`${name} begins`);
+      await harm(prng);
+      note(`${name} ends`);
     };
+    return [name, both] as const;
+  });
+  return { ...Object.fromEntries(noted), [PAIR]: pairsOf(cluster, noted) };
+}
+
+/** Each pair once, in any order, before any comes again. */
+function pairsOf(cluster: TestCluster, single: readonly (readonly [string, Harm])[]): Harm {
+  const ahead: [Harm, Harm][] = [];
+  return async (prng) => {
+    if (ahead.length === 0)
+      for (const [n, [, first]] of single.entries())
+        for (const [, second] of single.slice(n + 1)) ahead.push([first, second]);
+    const [pair] = ahead.splice(prng.int(ahead.length), 1);
+    const [first, second] = prng.int(2) === 0 ? pair! : pair!.toReversed();
+    await Promise.all([
+      first!(prng),
+      // The second may find nobody to strike: all that is left must stay up.
+      sleep(prng.int(1_000)).then(() => (others(cluster) ? second!(prng) : undefined)),
+    ]);
   };
-  const single: Record<string, Harm> = {
+}
+
+/** True while a broker may be taken away. */
+const others = ({ members }: TestCluster) => members.filter(({ up }) => up).length > 1;
+
+/** One that is up. */
+export function anyMember({ members }: TestCluster, prng: Prng): Member {
+  const up = members.filter((member) => member.up);
+  return up[prng.int(up.length)]!;
+}
+
+/** How long most harms last. */
+export const someTime = (prng: Prng) => sleep(1_000 + prng.int(9_000));
+
+function processHarms(cluster: TestCluster): Record<string, Harm> {
+  const paused = async (prng: Prng, ms: number) => {
+    const { pid } = anyMember(cluster, prng).node;
+    process.kill(pid, 'SIGSTOP');
+    await sleep(ms);
+    process.kill(pid, 'SIGCONT');
+  };
+  return {
     async kill(prng) {
-      const member = any(prng);
+      const member = anyMember(cluster, prng);
       await member.kill();
       await sleep(prng.int(8_000));
       await member.start();
     },
     async restart(prng) {
-      const member = any(prng);
-      const code = await member.stop();
-      if (code !== 0) throw new Error(`SIGTERM ended broker ${member.nodeId} with ${code}`);
+      const member = anyMember(cluster, prng);
+      await inOrder(member);
       await member.start();
     },
-    async pause(prng) {
-      const { pid } = any(prng).node;
-      process.kill(pid, 'SIGSTOP');
-      await sleep(prng.int(3) === 0 ? LONG_PAUSE_MS : 500 + prng.int(7_000));
-      process.kill(pid, 'SIGCONT');
-    },
-    'database-crash': () => cluster.postgres.crash(),
-    'database-cut': relayed((member) => member.postgres, 'both'),
-    'database-one-way': relayed((member) => member.postgres, 'one-way'),
-    'database-slow': relayed((member) => member.postgres, 'slow'),
-    'bucket-cut': relayed((member) => member.s3, 'both'),
-    'bucket-one-way': relayed((member) => member.s3, 'one-way'),
-    async 'bucket-faults'(prng) {
-      for (let n = 1 + prng.int(2); n > 0; n -= 1) {
-        const kind = BUCKET_FAULTS[prng.int(BUCKET_FAULTS.length)]!;
-        await cluster.s3.fault({ kind, share: 0.1 + prng.int(5) / 10, ms: 200 + prng.int(3_000) });
-      }
-      await sleep(1_000 + prng.int(9_000));
-      await cluster.s3.clearFaults();
+    pause: (prng) => paused(prng, prng.int(3) === 0 ? LONG_PAUSE_MS : 500 + prng.int(7_000)),
+    zombie: (prng) => paused(prng, ZOMBIE_MS),
+    async 'clock-off'(prng) {
+      const member = anyMember(cluster, prng);
+      const minutes = 1 + prng.int(MAX_CLOCK_SHIFT_MINUTES);
+      await inOrder(member);
+      member.clockShiftMs = (prng.int(2) === 0 ? 1 : -1) * minutes * 60_000;
+      await member.start();
+      await someTime(prng);
+      member.clockShiftMs = 0;
+      if (member.up) await inOrder(member);
+      await member.start();
     },
   };
-  const names = Object.keys(single);
-  return {
-    ...single,
-    async 'two-at-once'(prng) {
-      const first = names[prng.int(names.length)]!;
-      const second = names[prng.int(names.length)]!;
-      // The second may find nobody to strike: all that is left must stay up.
-      await Promise.all([
-        single[first]!(prng),
-        sleep(prng.int(1_000)).then(() => gently(single[second]!, prng)),
-      ]);
-    },
-  };
-
-  async function gently(harm: Harm, prng: Prng): Promise<void> {
-    if (cluster.members.filter((member) => member.up).length > 1) await harm(prng);
-  }
 }
 
-function troubleOf(direction: 'both' | 'one-way' | 'slow', prng: Prng): Relay['trouble'] {
+async function inOrder(member: Member): Promise<void> {
+  const code = await member.stop();
+  if (code !== 0) throw new Error(`SIGTERM ended broker ${member.nodeId} with ${code}`);
+}
+
+type Direction = 'both' | 'one-way' | 'slow';
+
+function networkHarms(cluster: TestCluster): Record<string, Harm> {
+  const relayed = (relaysOf: (member: Member) => readonly Relay[], direction: Direction): Harm => {
+    return async (prng) => {
+      const relays = relaysOf(anyMember(cluster, prng));
+      const trouble = troubleOf(direction, prng);
+      for (const relay of relays) relay.trouble = trouble;
+      await someTime(prng);
+      for (const relay of relays) relay.trouble = {};
+      if (prng.int(2) === 0) for (const relay of relays) relay.reset();
+    };
+  };
+  const database = ({ postgres }: Member) => [postgres];
+  const bucket = ({ s3 }: Member) => [s3];
+  /** What the other brokers say to this one, and it to them. */
+  const peers = ({ hints, http }: Member) => [hints, http];
+  return {
+    'database-cut': relayed(database, 'both'),
+    'database-one-way': relayed(database, 'one-way'),
+    'database-slow': relayed(database, 'slow'),
+    'bucket-cut': relayed(bucket, 'both'),
+    'bucket-one-way': relayed(bucket, 'one-way'),
+    'brokers-cut': relayed(peers, 'both'),
+    'brokers-one-way': relayed(peers, 'one-way'),
+  };
+}
+
+function troubleOf(direction: Direction, prng: Prng): Relay['trouble'] {
   if (direction === 'slow') return { toServerMs: 20 + prng.int(500) };
   if (direction === 'both') return { toServerMs: Infinity, toClientMs: Infinity };
   return prng.int(2) === 0 ? { toServerMs: Infinity } : { toClientMs: Infinity };

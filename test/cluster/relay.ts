@@ -1,5 +1,6 @@
-// A TCP relay before a server that can be slowed down, cut off, or made deaf in one direction: a network as it is on a
-// bad day. What is held back is passed on when the trouble ends, as TCP would, unless the connection was reset.
+// A TCP relay before a server that can be slowed down, cut off, or made deaf in one direction, or that loses the one answer
+// that matters: a network as it is on a bad day. What is held back is passed on when the trouble ends, as TCP would,
+// unless the connection was reset.
 import { createConnection, createServer, type Socket } from 'node:net';
 
 export interface Trouble {
@@ -7,6 +8,26 @@ export interface Trouble {
   readonly toServerMs?: number;
   /** The same for what comes back. */
   readonly toClientMs?: number;
+  /** Some answers are lost, their connections with them. */
+  readonly lose?: LostAnswers;
+}
+
+export interface LostAnswers {
+  /** What a piece to the server holds when it asks for such an answer. */
+  readonly asked: string;
+  /** What tells that the server has done it: from the question to here nothing is passed on, then the connection ends. */
+  readonly done: string;
+  /** Share of such questions, in (0, 1]. */
+  readonly share: number;
+  /** In [0, 1). */
+  readonly chance: () => number;
+  /** Called when an answer is lost, before the client can know. */
+  readonly onLost?: () => void;
+}
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
 }
 
 export interface Relay {
@@ -14,6 +35,8 @@ export interface Relay {
   readonly port: number;
   /** From now on; {} ends it. */
   trouble: Trouble;
+  /** Where new connections go. */
+  target: Address;
   /** Breaks every connection off. */
   reset(): void;
   stop(): void;
@@ -23,13 +46,10 @@ export interface Relay {
 const LOOK_MS = 50;
 
 /** @param port where it listens; 0: anywhere. */
-export async function startRelay(
-  target: { readonly host: string; readonly port: number },
-  port = 0,
-): Promise<Relay> {
+export async function startRelay(target: Address, port = 0): Promise<Relay> {
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
-    const upstream = createConnection(target);
+    const upstream = createConnection(relay.target);
     for (const socket of [client, upstream]) {
       sockets.add(socket);
       socket.setNoDelay(true);
@@ -41,8 +61,15 @@ export async function startRelay(
       socket.on('error', () => {});
     }
     upstream.once('connect', () => {
-      forward(client, upstream, () => relay.trouble.toServerMs ?? 0);
-      forward(upstream, client, () => relay.trouble.toClientMs ?? 0);
+      const loss = new Loss();
+      forward(client, upstream, {
+        delayMs: () => relay.trouble.toServerMs ?? 0,
+        passes: (piece) => loss.asked(piece, relay.trouble.lose),
+      });
+      forward(upstream, client, {
+        delayMs: () => relay.trouble.toClientMs ?? 0,
+        passes: (piece) => loss.answered(piece, () => client.resetAndDestroy()),
+      });
     });
   });
   await new Promise<void>((resolve, reject) => {
@@ -53,6 +80,7 @@ export async function startRelay(
     host: '127.0.0.1',
     port: (server.address() as { port: number }).port,
     trouble: {},
+    target,
     reset() {
       for (const socket of sockets) socket.destroy();
     },
@@ -64,11 +92,39 @@ export async function startRelay(
   return relay;
 }
 
-function forward(from: Socket, to: Socket, delayMs: () => number): void {
+/** Of one connection: whether its answer is the one that gets lost. */
+class Loss {
+  #lost: LostAnswers | undefined;
+
+  asked(piece: Buffer, lose: LostAnswers | undefined): boolean {
+    if (lose !== undefined && piece.includes(lose.asked) && lose.chance() < lose.share)
+      this.#lost = lose;
+    return true;
+  }
+
+  answered(piece: Buffer, end: () => void): boolean {
+    const lost = this.#lost;
+    if (lost === undefined) return true;
+    if (piece.includes(lost.done)) {
+      lost.onLost?.();
+      end();
+    }
+    return false;
+  }
+}
+
+interface Way {
+  delayMs(): number;
+  /** False: the piece is lost. */
+  passes(piece: Buffer): boolean;
+}
+
+function forward(from: Socket, to: Socket, way: Way): void {
   from.on('data', (piece) => {
+    if (!way.passes(piece)) return;
     const started = performance.now();
     const pass = () => {
-      const left = started + delayMs() - performance.now();
+      const left = started + way.delayMs() - performance.now();
       if (left > 0) {
         setTimeout(pass, Math.min(left, LOOK_MS));
         return;

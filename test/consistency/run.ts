@@ -92,8 +92,10 @@ class Run {
 
   /** One bad thing, and its end. */
   async harm(): Promise<void> {
-    const { harms } = this.target;
-    if (this.#ahead.length === 0) this.#ahead.push('client', ...Object.keys(harms));
+    const { harms, weights = {} } = this.target;
+    if (this.#ahead.length === 0)
+      for (const name of ['client', ...Object.keys(harms)])
+        for (let n = weights[name] ?? 1; n > 0; n -= 1) this.#ahead.push(name);
     const [kind = 'client'] = this.#ahead.splice(this.prng.int(this.#ahead.length), 1);
     this.nemeses[kind] = (this.nemeses[kind] ?? 0) + 1;
     const harm = harms[kind];
@@ -253,7 +255,7 @@ async function play(run: Run, untilMs: number): Promise<boolean> {
   }
   await run.rest();
   const { faults, counts } = check(await evidence(run));
-  const all = [...run.faults, ...faults];
+  const all = [...run.faults, ...(run.target.faults?.() ?? []), ...faults];
   say(`  nemeses ${JSON.stringify(run.nemeses)}`);
   say(`  ${JSON.stringify(counts)}`);
   for (const fault of all.slice(0, 20)) say(`  FAIL ${fault}`);

@@ -8,6 +8,10 @@ export interface Target {
   readonly http: string;
   /** By name: does it, and undoes it before it resolves. */
   readonly harms: Readonly<Record<string, (prng: Prng) => Promise<void>>>;
+  /** How often a harm comes in a round of all of them. Default: once. */
+  readonly weights?: Readonly<Record<string, number>>;
+  /** Called once clients are at rest. @returns what the nodes did that nobody may do. */
+  faults?(): readonly string[];
   stop(): Promise<void>;
 }
 

@@ -202,6 +202,7 @@ class Double implements S3Double {
     const usual = ms[asked.verb] * (1 + jitter * (2 * this.#prng.next() - 1));
     const extra = fault?.kind === 'slow' ? (fault.ms ?? 1_000) : 0;
     if (usual + extra > 0) await this.#clock.sleep(usual + extra);
+    if (isSkewed(asked, this.#clock.now())) return tooSkewed(asked.key);
     switch (fault?.kind) {
       case 'slow-down':
         return refuse(503, 'SlowDown', asked.key, 'Please reduce your request rate.');
@@ -210,12 +211,7 @@ class Double implements S3Double {
       case 'checksum':
         return refuse(400, 'BadDigest', asked.key);
       case 'skew':
-        return refuse(
-          403,
-          'RequestTimeTooSkewed',
-          asked.key,
-          'The difference between the request time and the server time is too large.',
-        );
+        return tooSkewed(asked.key);
       case 'denied':
         return refuse(403, 'AccessDenied', asked.key);
       case 'conflict':
@@ -407,6 +403,27 @@ class Double implements S3Double {
     response.end(JSON.stringify({ counters: this.#counts, buckets: Object.fromEntries(buckets) }));
   }
 }
+
+/** S3 takes no request that was signed longer ago, or for later. */
+const MAX_SKEW_MS = 15 * 60_000;
+
+/** As the signature tells, `20250601T120000Z`. */
+function isSkewed({ headers }: Asked, nowMs: number): boolean {
+  const signed = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(
+    String(headers['x-amz-date'] ?? ''),
+  );
+  if (signed === null) return false;
+  const [year, month, ...rest] = signed.slice(1).map(Number) as [number, number, ...number[]];
+  return Math.abs(Date.UTC(year, month - 1, ...rest) - nowMs) > MAX_SKEW_MS;
+}
+
+const tooSkewed = (key: string): Answer =>
+  refuse(
+    403,
+    'RequestTimeTooSkewed',
+    key,
+    'The difference between the request time and the server time is too large.',
+  );
 
 /** What `/_double` takes. */
 export interface ControlOrder {

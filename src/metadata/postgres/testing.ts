@@ -35,8 +35,8 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
-/** Nobody: postgres refuses to run as root. */
-const NOBODY = 65_534;
+/** Nobody: who servers run as where we are root, which postgres refuses. */
+export const NOBODY = 65_534;
 const START_TRIES = 5;
 
 /** Starts a server; the caller stops it (afterAll). */
@@ -153,15 +153,12 @@ class Server implements TestServer {
 
   static async start(options: TestServerOptions): Promise<Server> {
     const directory = mkdtempSync(join(tmpdir(), 'floe-postgres-'));
-    if (isRoot()) chownSync(directory, NOBODY, NOBODY);
     try {
-      const arguments_ = ['-D', join(directory, 'data'), '-U', 'postgres', '-A', 'trust'];
-      const rest = ['--no-locale', '-E', 'UTF8', '--no-sync', '--no-instructions'];
-      execFileSync(binary('initdb'), [...arguments_, ...rest], { ...user(), stdio: 'pipe' });
+      initCluster(directory);
       for (let tries = 1; ; tries += 1) {
         const port = await freePort();
         try {
-          const process = await launch(directory, port, options);
+          const process = await launchServer(directory, port, options);
           return new Server({ directory, port, options, process });
         } catch (caught) {
           if (tries >= START_TRIES) throw caught;
@@ -186,17 +183,17 @@ class Server implements TestServer {
   }
 
   async crash(): Promise<void> {
-    await end(this.#process, 'QUIT');
-    this.#process = await launch(this.#directory, this.#port, this.#options);
+    await endServer(this.#process, 'QUIT');
+    this.#process = await launchServer(this.#directory, this.#port, this.#options);
   }
 
   async stop(): Promise<void> {
-    await end(this.#process, 'INT');
+    await endServer(this.#process, 'INT');
     rmSync(this.#directory, { recursive: true, force: true });
   }
 }
 
-const isRoot = () => process.getuid?.() === 0;
+export const isRoot = () => process.getuid?.() === 0;
 const user = () => (isRoot() ? { uid: NOBODY, gid: NOBODY, cwd: '/' } : { cwd: '/' });
 
 function binary(name: string): string {
@@ -219,7 +216,19 @@ const KEEPER = `"$@" & server=$!
   { read -r signal || signal=INT; kill -"$signal" $server; } 2>/dev/null <&3 &
   wait $server`;
 
-async function launch(
+/** Gives `directory` to the server's user, and a new database cluster in `data` below it. */
+export function initCluster(directory: string): void {
+  if (isRoot()) chownSync(directory, NOBODY, NOBODY);
+  const arguments_ = ['-D', join(directory, 'data'), '-U', 'postgres', '-A', 'trust'];
+  const rest = ['--no-locale', '-E', 'UTF8', '--no-sync', '--no-instructions'];
+  execFileSync(binary('initdb'), [...arguments_, ...rest], { ...user(), stdio: 'pipe' });
+}
+
+/** What is ready to connect to: a primary, or a standby that may be read. */
+const READY = /ready to accept (read-only )?connections/;
+
+/** A server on `data` below `directory`. @throws Error with what it said when it ends before it is ready. */
+export async function launchServer(
   directory: string,
   port: number,
   options: TestServerOptions,
@@ -249,14 +258,15 @@ async function launch(
     child.on('exit', () => reject(new Error(`postgres has ended: ${said}`)));
     child.stderr!.on('data', (text: Buffer) => {
       said = `${said}${text}`.slice(-10_000);
-      if (said.includes('ready to accept connections')) resolve();
+      if (READY.test(said)) resolve();
     });
   });
   child.stderr!.removeAllListeners('data').resume();
   return child;
 }
 
-async function end(child: ChildProcess, signal: 'INT' | 'QUIT'): Promise<void> {
+/** INT: in order; QUIT: at once, as a crash would. One that has ended already is no matter. */
+export async function endServer(child: ChildProcess, signal: 'INT' | 'QUIT'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, 'exit');
   (child.stdio[3] as NodeJS.WritableStream).end(`${signal}\n`);
