@@ -1,5 +1,6 @@
 import { afterAll, beforeAll } from 'vitest';
 import { domainContracts } from '../contract/all.ts';
+import { namesContract } from '../contract/names.ts';
 import { SharedStore } from './contract-shared.ts';
 import { startPostgres, type TestServer } from './testing.ts';
 
@@ -15,3 +16,4 @@ afterAll(async () => {
 });
 
 domainContracts('PostgreSQL', () => store.open());
+namesContract('PostgreSQL', () => store.open());

@@ -21,7 +21,7 @@ import { shardOf } from '../shards.ts';
 import type { Database, Transaction } from './database.ts';
 import { assertLeases } from './leases.ts';
 import type { Migration } from './migrations.ts';
-import { clientText, storedText } from './text.ts';
+import { clientText, storedText } from '../text.ts';
 
 /** After the topics' migrations: offsets refer to partitions. */
 export const groupsMigrations: readonly Migration[] = [

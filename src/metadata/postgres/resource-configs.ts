@@ -2,7 +2,7 @@
 import type { ResourceConfig, ResourceConfigsMetadata, ResourceKind } from '../resource-configs.ts';
 import type { Database } from './database.ts';
 import type { Migration } from './migrations.ts';
-import { clientText, storedText } from './text.ts';
+import { clientText, storedText } from '../text.ts';
 import { raiseVersions } from './versions.ts';
 
 export const resourceConfigsMigrations: readonly Migration[] = [

@@ -8,7 +8,7 @@ import type {
 } from '../security.ts';
 import type { Database, SqlValue } from './database.ts';
 import type { Migration } from './migrations.ts';
-import { clientText, storedText } from './text.ts';
+import { clientText, storedText } from '../text.ts';
 import { raiseVersions } from './versions.ts';
 
 export const securityMigrations: readonly Migration[] = [

@@ -7,7 +7,7 @@ import type { Database, Sql, Transaction } from './database.ts';
 import { STORE_MS, sqlNumbers } from './log-rows.ts';
 import type { Migration } from './migrations.ts';
 import { lockPartitions } from './object-entries.ts';
-import { clientText, storedText } from './text.ts';
+import { clientText, storedText } from '../text.ts';
 import { raiseVersions } from './versions.ts';
 
 export const topicsMigrations: readonly Migration[] = [

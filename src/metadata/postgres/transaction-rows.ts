@@ -7,7 +7,7 @@ import type { StagedOffsets, TransactionState, TransactionStatus } from '../tran
 import type { Sql, Transaction } from './database.ts';
 import { sqlNumbers } from './log-rows.ts';
 import type { Migration } from './migrations.ts';
-import { clientText, storedText } from './text.ts';
+import { clientText, storedText } from '../text.ts';
 
 export const transactionsMigrations: readonly Migration[] = [
   {

@@ -1,8 +1,15 @@
 // One SQLite connection: opened durable, statements prepared once, transactions that nest into one.
 // Everything is synchronous, so it lives in a thread of its own in production (metadata/remote.ts).
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import {
+  DatabaseSync,
+  type SQLInputValue,
+  type SQLOutputValue,
+  type StatementResultingChanges,
+  type StatementSync,
+} from 'node:sqlite';
 import { assert } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
+import { clientText, storedText } from '../text.ts';
 
 export interface Migration {
   /** Stable name, never reused; recorded when applied. */
@@ -10,9 +17,57 @@ export interface Migration {
   readonly sql: string;
 }
 
+/** A row by the names of its columns. */
+export type Row = Record<string, SQLOutputValue>;
+
+/** A prepared statement. Every text goes in and comes out whole, U+0000 included (metadata/text.ts). */
+export class Statement {
+  readonly #statement: StatementSync;
+
+  constructor(statement: StatementSync) {
+    this.#statement = statement;
+  }
+
+  run(...values: readonly SQLInputValue[]): StatementResultingChanges {
+    return this.#statement.run(...storable(values));
+  }
+
+  get(...values: readonly SQLInputValue[]): Row | undefined {
+    const row = this.#statement.get(...storable(values));
+    return row === undefined ? undefined : readable(row);
+  }
+
+  all(...values: readonly SQLInputValue[]): Row[] {
+    const rows = this.#statement.all(...storable(values));
+    for (const row of rows) readable(row);
+    return rows;
+  }
+
+  *iterate(...values: readonly SQLInputValue[]): Generator<Row, void> {
+    for (const row of this.#statement.iterate(...storable(values))) yield readable(row);
+  }
+}
+
+function storable(values: readonly SQLInputValue[]): readonly SQLInputValue[] {
+  for (const value of values) {
+    if (typeof value === 'string' && storedText(value) !== value)
+      return values.map((each) => (typeof each === 'string' ? storedText(each) : each));
+  }
+  return values;
+}
+
+/** In place. */
+function readable(row: Row): Row {
+  for (const name in row) {
+    const value = row[name];
+    if (typeof value === 'string') row[name] = clientText(value);
+  }
+  return row;
+}
+
 export class Database {
   readonly #db: DatabaseSync;
-  readonly #statements = new Map<string, StatementSync>();
+  readonly #statements = new Map<string, Statement>();
   #depth = 0;
   #afterCommit: (() => void)[] = [];
 
@@ -37,10 +92,10 @@ export class Database {
   }
 
   /** A prepared statement, cached by its text. Integers come back as numbers; ours stay below 2^53. */
-  prepare(sql: string): StatementSync {
+  prepare(sql: string): Statement {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {
-      statement = this.#db.prepare(sql);
+      statement = new Statement(this.#db.prepare(sql));
       this.#statements.set(sql, statement);
     }
     return statement;

@@ -3,7 +3,7 @@
 // versions) is not moved, nor are rows of flushes: objects are sealed before.
 import type { SqlValue } from '../postgres/database.ts';
 import { packOpen } from '../postgres/log-rows.ts';
-import { storedText } from '../postgres/text.ts';
+import { storedText } from '../text.ts';
 import { shardOf } from '../shards.ts';
 import { rangesKey } from '../table-rules.ts';
 import type { StagedRange } from '../tables.ts';

@@ -1,5 +1,6 @@
-// Text of clients in columns of type text, which can't hold U+0000 though Kafka's strings can. An escape that nearly no
-// text ever needs; equal texts stay equal, so names may be keys. Not for: JSON, which escapes it by itself.
+// Text of clients in a database's columns: Kafka's strings may hold U+0000, PostgreSQL refuses it, and node:sqlite reads no
+// further than to there. An escape that nearly no text ever needs; equal texts stay equal, so names may be keys. Not for:
+// JSON, which escapes it by itself.
 
 const ESCAPE = '\u001b';
 
