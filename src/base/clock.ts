@@ -53,6 +53,12 @@ export const systemClock: Clock = {
 /** A moment as the Date that a library wants. */
 export const dateAt = (epochMs: number): Date => new Date(epochMs);
 
+/** Milliseconds since the epoch of an HTTP or ISO date; undefined when it is none. */
+export function dateMs(text: string): number | undefined {
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
 interface Pending {
   readonly at: number;
   readonly sequence: number;

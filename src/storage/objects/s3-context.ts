@@ -26,9 +26,11 @@ export function joined(parts: readonly Uint8Array[]): Buffer {
   return Buffer.concat(parts);
 }
 
-/** The form of S3's checksum headers. */
-export function crc32Base64(bytes: Uint8Array): string {
+/** Of parts end to end, in the form of S3's checksum headers. */
+export function crc32Base64(parts: readonly Uint8Array[]): string {
+  let sum = 0;
+  for (const part of parts) sum = crc32(part, sum);
   const value = Buffer.alloc(4);
-  value.writeUInt32BE(crc32(bytes));
+  value.writeUInt32BE(sum);
   return value.toString('base64');
 }

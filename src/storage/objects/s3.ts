@@ -1,6 +1,9 @@
 // Objects in an S3 bucket, AWS or compatible. One request per call, no retries inside (decorators/retrying.ts),
 // so that every unknown outcome reaches whoever can judge it. Large bodies go by s3-multipart.ts.
 // Not for: stores without `If-None-Match: *`; probe.ts finds them at start.
+import http from 'node:http';
+import https from 'node:https';
+import type { Readable } from 'node:stream';
 import {
   DeleteObjectsCommand,
   GetObjectCommand,
@@ -11,6 +14,7 @@ import {
 } from '@aws-sdk/client-s3';
 import type { Clock } from '../../base/clock.ts';
 import { FloeError, isFloeError } from '../../base/error.ts';
+import { asBuffer } from '../../protocol/bytes.ts';
 import { BodyPool } from './body-pool.ts';
 import { bodyParts, bodySize, checkKey } from './keys.ts';
 import type { GetOptions, ObjectInfo, ObjectStore, PutOptions } from './object-store.ts';
@@ -18,6 +22,7 @@ import { MAX_SINGLE_PUT_BYTES } from './prices.ts';
 import { crc32Base64, type S3Context, type S3Settings } from './s3-context.ts';
 import { type S3Operation, s3Error } from './s3-errors.ts';
 import { abortUploads, countUploads, putMultipart } from './s3-multipart.ts';
+import { S3Wire, type WireAgents } from './s3-wire.ts';
 
 /** S3's limit of keys in one delete request. */
 const MAX_DELETE_KEYS = 1_000;
@@ -31,6 +36,7 @@ export interface S3Location {
 export class S3ObjectStore implements ObjectStore {
   readonly uri: string;
   readonly #client: S3Client;
+  readonly #wire: S3Wire;
   readonly #location: S3Location;
   readonly #settings: S3Settings;
   readonly #clock: Clock;
@@ -41,7 +47,10 @@ export class S3ObjectStore implements ObjectStore {
     this.#location = location;
     this.#settings = settings;
     this.#clock = clock;
-    this.#client = createClient(settings);
+    const agents = createAgents(settings);
+    this.#client = createClient(settings, agents);
+    const { bucket } = location;
+    this.#wire = new S3Wire({ client: this.#client, bucket, settings, agents, clock });
   }
 
   async put(
@@ -62,20 +71,40 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   async #putOne(context: S3Context, bytes: Buffer, options: PutOptions): Promise<void> {
-    await context.ask('put', (abortSignal) =>
-      this.#client.send(
-        new PutObjectCommand({
-          Bucket: context.bucket,
-          Key: context.fullKey,
-          Body: bytes,
-          ContentLength: bytes.length,
-          // The store checks it on arrival: what it acknowledges is what we sent.
-          ChecksumCRC32: crc32Base64(bytes),
-          ...(options.ifNoneMatch === true ? { IfNoneMatch: '*' } : {}),
-          ...(options.contentType === undefined ? {} : { ContentType: options.contentType }),
-        }),
-        { abortSignal },
-      ),
+    await context.ask('put', async (signal) => {
+      const headers = {
+        ...(options.ifNoneMatch === true ? { 'if-none-match': '*' } : {}),
+        ...(options.contentType === undefined ? {} : { 'content-type': options.contentType }),
+      };
+      const body = [bytes];
+      const answer = await this.#wire.send({
+        method: 'PUT',
+        key: context.fullKey,
+        headers,
+        body,
+        signal,
+      });
+      if (answer === undefined) await this.#putBySdk(context, bytes, { ...options, signal });
+      else answer.resume();
+    });
+  }
+
+  async #putBySdk(
+    { bucket, fullKey }: S3Context,
+    bytes: Buffer,
+    options: PutOptions & { readonly signal: AbortSignal },
+  ): Promise<void> {
+    await this.#client.send(
+      new PutObjectCommand({
+        Bucket: bucket,
+        Key: fullKey,
+        Body: bytes,
+        ContentLength: bytes.length,
+        ChecksumCRC32: crc32Base64([bytes]),
+        ...(options.ifNoneMatch === true ? { IfNoneMatch: '*' } : {}),
+        ...(options.contentType === undefined ? {} : { ContentType: options.contentType }),
+      }),
+      { abortSignal: options.signal },
     );
   }
 
@@ -91,22 +120,41 @@ export class S3ObjectStore implements ObjectStore {
     }
     const range = rangeHeader(start, length);
     try {
-      return await context.ask('get', async (abortSignal) => {
-        const { Body, ContentLength } = await this.#client.send(
-          new GetObjectCommand({
-            Bucket: context.bucket,
-            Key: context.fullKey,
-            ...(range === undefined ? {} : { Range: range }),
-          }),
-          { abortSignal },
-        );
-        return collect(Body as AsyncIterable<Uint8Array>, ContentLength ?? 0, into);
+      return await context.ask('get', async (signal) => {
+        const headers: Record<string, string> = range === undefined ? {} : { range };
+        const answer = await this.#wire.send({
+          method: 'GET',
+          key: context.fullKey,
+          headers,
+          signal,
+        });
+        if (answer === undefined) return this.#getBySdk(context, { range, into, signal });
+        return collect(answer, Number(answer.headers['content-length'] ?? 0), into);
       });
     } catch (caught) {
       // The range starts past the end: what is there is nothing.
       if (isFloeError(caught) && caught.details['status'] === 416) return new Uint8Array(0);
       throw caught;
     }
+  }
+
+  async #getBySdk(
+    { bucket, fullKey }: S3Context,
+    how: {
+      readonly range: string | undefined;
+      readonly into: Uint8Array | undefined;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<Uint8Array> {
+    const { Body, ContentLength } = await this.#client.send(
+      new GetObjectCommand({
+        Bucket: bucket,
+        Key: fullKey,
+        ...(how.range === undefined ? {} : { Range: how.range }),
+      }),
+      { abortSignal: how.signal },
+    );
+    return collect(Body as http.IncomingMessage, ContentLength ?? 0, how.into);
   }
 
   async head(key: string): Promise<ObjectInfo | undefined> {
@@ -216,7 +264,12 @@ export class S3ObjectStore implements ObjectStore {
   }
 }
 
-function createClient(settings: S3Settings): S3Client {
+function createAgents(settings: S3Settings): WireAgents {
+  const kept = { keepAlive: true, maxSockets: settings['s3.max.connections'] };
+  return { httpAgent: new http.Agent(kept), httpsAgent: new https.Agent(kept) };
+}
+
+function createClient(settings: S3Settings, agents: WireAgents): S3Client {
   const endpoint = settings['s3.endpoint'];
   const region = settings['s3.region'] || (endpoint === '' ? '' : 'us-east-1');
   const accessKeyId = settings['s3.access.key.id'];
@@ -239,8 +292,7 @@ function createClient(settings: S3Settings): S3Client {
         }),
     requestHandler: {
       connectionTimeout: settings['s3.connect.timeout.ms'],
-      httpAgent: { keepAlive: true, maxSockets: settings['s3.max.connections'] },
-      httpsAgent: { keepAlive: true, maxSockets: settings['s3.max.connections'] },
+      ...agents,
     },
   });
   if (!settings['s3.sign.payload']) leavePayloadUnsigned(client);
@@ -266,23 +318,33 @@ function rangeHeader(start: number, length: number): string | undefined {
   return start === 0 ? undefined : `bytes=${start}-`;
 }
 
-async function collect(
-  stream: AsyncIterable<Uint8Array>,
+/** The whole body, of `length` bytes, in `into` where there is one. */
+function collect(
+  body: Readable,
   length: number,
   into: Uint8Array | undefined,
 ): Promise<Uint8Array> {
   const target = into ?? new Uint8Array(length);
-  let filled = 0;
-  for await (const chunk of stream) {
-    if (filled + chunk.length > target.length)
-      throw new FloeError(
-        'unavailable',
-        `the store sent more than the ${target.length} bytes asked for`,
-      );
-    target.set(chunk, filled);
-    filled += chunk.length;
-  }
-  if (filled !== length)
-    throw new FloeError('unavailable', `the store sent ${filled} of ${length} bytes`);
-  return target.subarray(0, filled);
+  const bytes = asBuffer(target);
+  return new Promise((resolve, reject) => {
+    const fail = (text: string) => {
+      const error = new FloeError('unavailable', `the store sent ${text}`);
+      reject(error);
+      body.destroy(error);
+    };
+    let filled = 0;
+    body.on('data', (chunk: Buffer) => {
+      if (filled + chunk.length > target.length)
+        return fail(`more than the ${target.length} bytes asked for`);
+      // Not `set`: into shared memory it copies byte by byte unless both ends are aligned alike.
+      chunk.copy(bytes, filled);
+      filled += chunk.length;
+    });
+    body.once('end', () => {
+      if (filled === length) resolve(target.subarray(0, filled));
+      else fail(`${filled} of ${length} bytes`);
+    });
+    body.once('error', reject);
+    body.once('close', () => fail(`${filled} of ${length} bytes`));
+  });
 }
