@@ -1,7 +1,10 @@
 // What the stores of table topics decide alike (tables.ts): what makes two stages one, what a stage has lost, and the
 // errors of the contract. Pure. Not for: rows and transactions.
 import { FloeError } from '../base/error.ts';
-import type { StagedRange, TableRecord } from './tables.ts';
+import type { Intent, StagedRange, TableRecord } from './tables.ts';
+
+/** Before every intent, in the order in which they are listed. */
+export const FIRST_INTENT: Pick<Intent, 'createdMs' | 'prefix'> = { createdMs: -1, prefix: '' };
 
 /** Equal for stages of exactly the same ranges. */
 export function rangesKey(ranges: readonly StagedRange[]): string {

@@ -239,8 +239,12 @@ export interface TablesMetadata {
    * @throws FloeError `conflict`, and none is kept: one of them is being swept, or `instead` is or was.
    */
   addIntents(intents: readonly Intent[], instead?: string): Promise<void>;
-  /** Oldest first, created before `beforeMs`. */
-  intents(beforeMs: number, limit: number): Promise<readonly Intent[]>;
+  /** Oldest first, then by prefix, created before `beforeMs`; those that follow `after` in this order. */
+  intents(
+    beforeMs: number,
+    limit: number,
+    after?: Pick<Intent, 'createdMs' | 'prefix'>,
+  ): Promise<readonly Intent[]>;
   /**
    * Takes intents for sweeping: a stage or a request that names one of them is refused from now on, so whoever is second
    * loses. One that was named by a further request since (another parent) is left alone.

@@ -150,3 +150,59 @@ test('replacing a deleted topic’s table leaves nothing of it, dead letters inc
   const after = [...(await keys('.parquet')), ...(await keys('.avro')), ...(await keys('.json'))];
   expect(before.filter((key) => after.includes(key))).toEqual([]);
 });
+
+/** Writes a file that an intent names. */
+async function intended(name: string, parent: string | null): Promise<string> {
+  const { location } = await bench.load('t');
+  const prefix = `${location}/data/${name}`;
+  const about = { topicId: 'T', createdMs: clock.now(), namespace: ['kafka'], table: 't' };
+  await bench.metadata.tables.addIntents([{ ...about, prefix, parent }]);
+  await bench.warehouse.write(prefix, new Uint8Array(1));
+  return prefix;
+}
+
+test('what must wait keeps nobody from a turn, however much it is', async () => {
+  const topic = await bench.topic('t', TEXT);
+  bench.produce(topic, [{ value: 'a' }]);
+  await pump();
+  const about = { topicId: 'T', createdMs: clock.now(), namespace: ['kafka'], table: 't' };
+  const { metadata } = await bench.catalog.loadTable({ namespace: ['kafka'], name: 't' });
+  const parent = `${metadata['current-snapshot-id']}@1`;
+  const waiting = Array.from({ length: 2_500 }, (_, n) => ({ ...about, prefix: `w${n}`, parent }));
+  await bench.metadata.tables.addIntents(waiting);
+  await clock.advance(1);
+  await intended('abandoned.parquet', null);
+  expect(await pass()).toBe(1);
+  expect(await bench.metadata.tables.intents(Number.MAX_SAFE_INTEGER, 5_000)).toHaveLength(2_500);
+});
+
+test('what a killed expiry left goes at once, but not a file that a snapshot needs', async () => {
+  const topic = await bench.topic('t', TEXT);
+  bench.produce(topic, [{ value: 'a' }]);
+  await pump();
+  const gone = await intended('expired-deletes.parquet', '');
+  const kept = await intended('figures.stats', '');
+  await bench.catalog.commitTable(
+    { namespace: ['kafka'], name: 't' },
+    {
+      requirements: [],
+      updates: [
+        {
+          action: 'set-statistics',
+          statistics: {
+            'snapshot-id': (await bench.load('t'))['current-snapshot-id']!,
+            'statistics-path': kept,
+            'file-size-in-bytes': 1,
+            'file-footer-size-in-bytes': 1,
+            'blob-metadata': [],
+          },
+        },
+      ],
+    },
+  );
+  expect(await pass()).toBe(1);
+  const names = [...(await keys('.parquet')), ...(await keys('.stats'))];
+  expect(names.some((key) => gone.endsWith(key))).toBe(false);
+  expect(names.some((key) => kept.endsWith(key))).toBe(true);
+  expect(await bench.metadata.tables.intents(Number.MAX_SAFE_INTEGER, 10)).toEqual([]);
+});

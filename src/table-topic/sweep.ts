@@ -6,13 +6,17 @@ import { FloeError, isFloeError } from '../base/error.ts';
 import type { Logger } from '../base/log.ts';
 import type { Catalog, TableIdentifier } from '../catalog/catalog.ts';
 import type { Warehouse } from '../catalog/index.ts';
-import { manifestsOf, readManifests, STATUS_DELETED } from '../formats/iceberg/index.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
 import type { Intent, TablesMetadata } from '../metadata/tables.ts';
+import { visitNamed } from './maintenance/reach.ts';
+import { PrefixSet } from './prefix-set.ts';
 import { LETTERS_PARENT, movedPastAsserted } from './watermark.ts';
 
-/** Intents looked at in one pass. */
-const INTENTS_PER_PASS = 500;
+/** Intents looked at together: a table that they name is read once for all of them. */
+const PAGE = 1_000;
+
+/** Pages of a pass: what is older is never kept from its turn by what must wait, up to so much. */
+const PAGES_PER_PASS = 200;
 
 /** A request whose fate history doesn't tell is taken for lost after this long: none stays under way for a day. */
 const UNPROVEN_MS = 86_400_000;
@@ -30,54 +34,93 @@ export interface SweepDeps {
 
 /** One pass. Returns how many files it deleted. */
 export async function sweep(deps: SweepDeps): Promise<number> {
-  const { tables, clock, ageMs } = deps;
-  const old = await tables.intents(clock.now() - ageMs, INTENTS_PER_PASS);
+  const beforeMs = deps.clock.now() - deps.ageMs;
   let deleted = 0;
-  for (const intent of old) {
-    if (deps.jobsUnderWay.has(intent.prefix)) continue;
-    // A commit sent just before its topic was deleted: its age begins now.
-    if (intent.parent !== null && intent.createdMs === 0) {
-      await tables.addIntents([{ ...intent, createdMs: clock.now() }]);
-    } else deleted += await sweepOne(deps, intent);
+  let last: Intent | undefined;
+  for (let page = 0; page < PAGES_PER_PASS; page += 1) {
+    const intents = await deps.tables.intents(beforeMs, PAGE, last);
+    deleted += await sweepPage(deps, intents);
+    if (intents.length < PAGE) break;
+    last = intents.at(-1);
   }
   return deleted;
 }
 
-async function sweepOne(deps: SweepDeps, intent: Intent): Promise<number> {
-  const { tables, warehouse, logger } = deps;
+async function sweepPage(deps: SweepDeps, page: readonly Intent[]): Promise<number> {
+  const idle = page.filter(({ prefix }) => !deps.jobsUnderWay.has(prefix));
+  // Commits sent just before their topic was deleted: their age begins now.
+  const reborn = idle.filter(({ parent, createdMs }) => parent !== null && createdMs === 0);
+  const createdMs = deps.clock.now();
+  await deps.tables.addIntents(reborn.map((intent) => ({ ...intent, createdMs })));
+  const unasked = idle.filter(({ parent }) => parent === null);
+  let deleted = await quietly(deps, unasked, () => remove(deps, unasked));
+  const asked = idle.filter((intent) => intent.parent !== null && intent.createdMs > 0);
+  const byTable = Object.groupBy(asked, ({ namespace, table }) => [...namespace, table].join('.'));
+  for (const intents of Object.values(byTable)) {
+    deleted += await quietly(deps, intents!, () => sweepTable(deps, intents!));
+  }
+  return deleted;
+}
+
+/** T9: trouble with one table's files leaves the others their turn. */
+async function quietly(
+  { logger }: SweepDeps,
+  intents: readonly Intent[],
+  work: () => Promise<number>,
+): Promise<number> {
   try {
-    const fate = intent.parent === null ? 'unused' : await fateOf(deps, intent);
-    if (fate === 'open') return 0;
-    if ((await tables.claimIntents([intent])).length === 0) return 0;
-    const files: string[] = [];
-    if (fate === 'unused') {
-      for await (const { uri } of warehouse.list(intent.prefix)) files.push(uri);
-    }
-    if (files.length > 0) await warehouse.delete(files);
-    await tables.dropIntents([intent.prefix]);
-    return files.length;
+    return await work();
   } catch (caught) {
-    logger.warn(
-      { prefix: intent.prefix, error: FloeError.from(caught).message },
-      'not swept this time',
-    );
+    const { message } = FloeError.from(caught);
+    logger.warn({ prefix: intents[0]?.prefix, error: message }, 'not swept this time');
     return 0;
   }
 }
 
+/** Deletes the files of intents that nothing names, those that nobody has named since. */
+async function remove(
+  { tables, warehouse }: SweepDeps,
+  intents: readonly Intent[],
+): Promise<number> {
+  const claimed = await tables.claimIntents(intents);
+  const files: string[] = [];
+  for (const prefix of claimed) for await (const { uri } of warehouse.list(prefix)) files.push(uri);
+  if (files.length > 0) await warehouse.delete(files);
+  await tables.dropIntents(claimed);
+  return files.length;
+}
+
 /**
- * T5: files that a commit request named are `unused` when history moved past what it asserted and no snapshot names
- * them. A table that is gone from the catalog may have been dropped to live elsewhere: its files count as used, a
- * drop with purge takes them.
+ * T5: files that a commit request named are unused when history moved past what it asserted and no snapshot names
+ * them; until it has, the request may still arrive. A table that is gone from the catalog may have been dropped to live
+ * elsewhere: its files count as used, a drop with purge takes them. `intents`: of one table.
  */
-async function fateOf(deps: SweepDeps, intent: Intent): Promise<'used' | 'unused' | 'open'> {
-  const { namespace, table } = intent;
+async function sweepTable(deps: SweepDeps, intents: readonly Intent[]): Promise<number> {
+  const { tables, clock } = deps;
+  const { namespace, table } = intents[0]!;
   const main = await load(deps, { namespace, name: table });
-  if (main === undefined || (await names(deps, main, intent.prefix))) return 'used';
+  if (main === undefined) {
+    await tables.dropIntents(await tables.claimIntents(intents));
+    return 0;
+  }
   const letters = await load(deps, { namespace, name: `${table}_dlq` });
-  if (letters !== undefined && (await names(deps, letters, intent.prefix))) return 'used';
-  if (deps.clock.now() - intent.createdMs >= UNPROVEN_MS) return 'unused';
-  return provenOut(intent.parent!, { main, letters }) ? 'unused' : 'open';
+  const settled = intents.filter(
+    ({ parent, createdMs }) =>
+      clock.now() - createdMs >= UNPROVEN_MS || provenOut(parent!, { main, letters }),
+  );
+  if (settled.length === 0) return 0;
+  const prefixes = new PrefixSet(settled.map(({ prefix }) => prefix));
+  const used = new Set<string>();
+  for (const metadata of [main, letters]) {
+    if (metadata === undefined) continue;
+    await visitNamed(metadata, deps.warehouse, (path) => {
+      for (const prefix of prefixes.of(path)) used.add(prefix);
+    });
+  }
+  const named = settled.filter(({ prefix }) => used.has(prefix));
+  await tables.dropIntents(await tables.claimIntents(named));
+  const unused = settled.filter(({ prefix }) => !used.has(prefix));
+  return remove(deps, unused);
 }
 
 interface Pair {
@@ -101,20 +144,4 @@ async function load({ catalog }: SweepDeps, identifier: TableIdentifier) {
     if (isFloeError(caught, 'not-found', 'invalid')) return undefined;
     throw caught;
   }
-}
-
-/** Whether a retained snapshot has a file whose name starts so. */
-async function names({ warehouse }: SweepDeps, metadata: TableMetadata, prefix: string) {
-  for (const snapshot of metadata.snapshots ?? []) {
-    if (snapshot['manifest-list'] === prefix) return true;
-    const manifests = await manifestsOf(warehouse, snapshot);
-    if (manifests.some((manifest) => manifest.manifestPath === prefix)) return true;
-    // Metadata is named in full.
-    if (prefix.endsWith('.avro')) continue;
-    const entries = await readManifests(warehouse, metadata, manifests);
-    // An entry that says a file was deleted needs it no more than one that isn't there.
-    const live = entries.flat().filter(({ status }) => status !== STATUS_DELETED);
-    if (live.some(({ file }) => file.filePath.startsWith(prefix))) return true;
-  }
-  return false;
 }

@@ -178,6 +178,21 @@ export function tablesContract(name: string, open: OpenStore): void {
       expect(await tables.intents(100, 10)).toEqual([]);
     });
 
+    test('M2: intents come a page at a time, in the order of age and name', async () => {
+      const old = (prefix: string, createdMs: number) => ({
+        prefix,
+        topicId,
+        createdMs,
+        ...ofTable,
+      });
+      await tables.addIntents([old('b', 1), old('c', 2), old('a', 1), old('d', 0)]);
+      const page = async (after?: { createdMs: number; prefix: string }) =>
+        (await tables.intents(2, 2, after)).map(({ prefix }) => prefix);
+      expect(await page()).toEqual(['d', 'a']);
+      expect(await page({ createdMs: 1, prefix: 'a' })).toEqual(['b']);
+      expect(await page({ createdMs: 1, prefix: 'b' })).toEqual([]);
+    });
+
     test('M2: intents are there before the files and end with the stage', async () => {
       const filePrefixes = ['data/stage-0-10'];
       expect(await tables.stage(stage({ filePrefixes }))).toMatchObject({ kind: 'refused' });

@@ -1,6 +1,6 @@
 // Intents of table topics on PostgreSQL: names of files about to be written (M2). Rows are locked in the order of their
 // prefixes by whoever takes several: stage, sweep, and who names them.
-import { sweptFiles } from '../table-rules.ts';
+import { FIRST_INTENT, sweptFiles } from '../table-rules.ts';
 import type { Intent } from '../tables.ts';
 import type { Sql, Transaction } from './database.ts';
 
@@ -94,16 +94,24 @@ export async function takeIntents(
   return intents.map(({ prefix }) => prefix).filter((prefix) => taken.has(prefix));
 }
 
-/** Oldest first. */
+/** Oldest first, then by prefix. */
 export async function oldIntents(
   sql: Sql,
-  beforeMs: number,
-  limit: number,
+  {
+    beforeMs,
+    limit,
+    after = FIRST_INTENT,
+  }: {
+    readonly beforeMs: number;
+    readonly limit: number;
+    readonly after: Pick<Intent, 'createdMs' | 'prefix'> | undefined;
+  },
 ): Promise<readonly Intent[]> {
   const rows = await sql.rows<IntentRow>(
     `SELECT prefix, topic_id, created_ms, namespace, table_name, parent FROM table_intents
-     WHERE created_ms < $1 ORDER BY created_ms, prefix LIMIT $2`,
-    [beforeMs, limit],
+     WHERE created_ms < $1 AND (created_ms, prefix) > ($2, $3)
+     ORDER BY created_ms, prefix LIMIT $4`,
+    [beforeMs, after.createdMs, after.prefix, limit],
   );
   return rows.map((row) => ({
     prefix: row.prefix,

@@ -335,8 +335,12 @@ export class PostgresTables implements TablesMetadata, StageEntrance, TopicHook 
     });
   }
 
-  intents(beforeMs: number, limit: number): Promise<readonly Intent[]> {
-    return oldIntents(this.#db.on('read'), beforeMs, limit);
+  intents(
+    beforeMs: number,
+    limit: number,
+    after?: Pick<Intent, 'createdMs' | 'prefix'>,
+  ): Promise<readonly Intent[]> {
+    return oldIntents(this.#db.on('read'), { beforeMs, limit, after });
   }
 
   async claimIntents(

@@ -1,6 +1,13 @@
 // Table topics on SQLite. See metadata/tables.ts for the contract.
 import { decodeRuns, encodeRuns } from '../offset-runs.ts';
-import { assertEpoch, lostOffsets, missingTable, rangesKey, sweptFiles } from '../table-rules.ts';
+import {
+  assertEpoch,
+  FIRST_INTENT,
+  lostOffsets,
+  missingTable,
+  rangesKey,
+  sweptFiles,
+} from '../table-rules.ts';
 import type {
   CommittedRequest,
   Intent,
@@ -531,10 +538,17 @@ export class SqliteTables implements TablesMetadata {
     });
   }
 
-  async intents(beforeMs: number, limit: number): Promise<readonly Intent[]> {
+  async intents(
+    beforeMs: number,
+    limit: number,
+    after: Pick<Intent, 'createdMs' | 'prefix'> = FIRST_INTENT,
+  ): Promise<readonly Intent[]> {
     const rows = this.#db
-      .prepare('SELECT * FROM table_intents WHERE created_ms < ? ORDER BY created_ms LIMIT ?')
-      .all(beforeMs, limit);
+      .prepare(
+        `SELECT * FROM table_intents WHERE created_ms < ? AND (created_ms, prefix) > (?, ?)
+         ORDER BY created_ms, prefix LIMIT ?`,
+      )
+      .all(beforeMs, after.createdMs, after.prefix, limit);
     return rows.map((row) => ({
       prefix: row['prefix'] as string,
       topicId: row['topic_id'] as string,

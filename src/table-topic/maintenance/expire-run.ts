@@ -36,7 +36,7 @@ export async function expireSnapshots(
   const snapshots = choice.snapshots.slice(0, SNAPSHOTS_AT_ONCE);
   if (snapshots.length === 0 && choice.refs.length === 0) return NOTHING;
   const files = await deps.tasks.unreachable({ metadata, expiring: snapshots });
-  await deps.tables.addIntents(intentsOf(deps, table, files, metadata));
+  await deps.tables.addIntents(intentsOf(deps, table, files, 'none'));
   const refs = Object.entries(metadata.refs ?? {});
   try {
     await deps.catalog.commitTable(table.identifier, {

@@ -71,6 +71,25 @@ function statisticsOf(metadata: TableMetadata, wanted: (id: bigint) => boolean):
   );
 }
 
+/**
+ * Each file that a retained snapshot needs, some more than once: lists, manifests, what is live in them, statistics. An
+ * entry that says that a file was deleted needs it no more than one that isn't there.
+ */
+export async function visitNamed(
+  metadata: TableMetadata,
+  io: FileReader,
+  visit: (path: string) => void,
+): Promise<void> {
+  const snapshots = metadata.snapshots ?? [];
+  const manifests = await manifestsBy(snapshots, io);
+  for (const { 'manifest-list': list } of snapshots) if (list !== undefined) visit(list);
+  for (const path of manifests.keys()) visit(path);
+  for (const path of statisticsOf(metadata, () => true)) visit(path);
+  await eachEntry(metadata, [...manifests.values()], io, (path, live) => {
+    if (live) visit(path);
+  });
+}
+
 /** Everything that the table's metadata reaches. */
 export async function reachableFiles(
   metadata: TableMetadata,

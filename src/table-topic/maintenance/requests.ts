@@ -65,14 +65,17 @@ export async function loadOwn(deps: RequestDeps, table: MaintainedTable): Promis
   return loaded;
 }
 
-/** Records names of files to be written or deleted (M2), for the request that asserts `metadata`'s `main`. */
+/**
+ * Records names of files to be written or deleted (M2). `named`: by the request that asserts this metadata's `main`; or by
+ * `none` under way any more: all that counts is whether a snapshot needs them. Undefined: no request names them yet.
+ */
 export function intentsOf(
   deps: RequestDeps,
   table: MaintainedTable,
   prefixes: readonly string[],
-  metadata: TableMetadata | undefined,
+  named: TableMetadata | 'none' | undefined,
 ): Intent[] {
-  const text = metadata === undefined ? '' : assertedMain(metadata);
+  const text = named === undefined || named === 'none' ? '' : assertedMain(named);
   const parent = table.role === 'data' ? text : `${LETTERS_PARENT}${text}`;
   return prefixes.map((prefix) => ({
     prefix,
@@ -80,7 +83,7 @@ export function intentsOf(
     createdMs: deps.clock.now(),
     namespace: table.identifier.namespace,
     table: table.mainName,
-    parent: metadata === undefined ? null : parent,
+    parent: named === undefined ? null : parent,
   }));
 }
 

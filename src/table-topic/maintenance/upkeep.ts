@@ -344,8 +344,8 @@ export class TableUpkeep {
     this.#state = 'sweeping';
     // What is staged or intended is named before the table is looked at: it can only come to be in it later.
     const stages = await tables.stages(table.topicId, STAGES);
-    if (stages.length >= STAGES) return;
     const intents = await tables.intents(Number.MAX_SAFE_INTEGER, STAGES);
+    if (stages.length >= STAGES || intents.length >= STAGES) return;
     const inUse = [
       ...stages.flatMap((stage) => stage.filePrefixes),
       ...stages.flatMap(({ payload }) => {
@@ -365,7 +365,7 @@ export class TableUpkeep {
       limit: ORPHANS_PER_PASS,
     });
     if (orphans.length === 0) return;
-    await tables.addIntents(intentsOf(this.#deps, table, orphans, loaded.metadata));
+    await tables.addIntents(intentsOf(this.#deps, table, orphans, 'none'));
     await warehouse.delete(orphans);
     await tables.dropIntents(orphans);
     this.#add({ orphansDeleted: orphans.length });

@@ -4,6 +4,7 @@
 import { assert } from '../../base/assert.ts';
 import { prepareCommit } from '../../formats/iceberg/commit.ts';
 import { currentSnapshot } from '../../formats/iceberg/history.ts';
+import { PrefixSet } from '../prefix-set.ts';
 import { CHECKPOINT_FOLDER } from '../upsert/checkpoint.ts';
 import { chooseGroups } from './choose.ts';
 import { deriveCommit, liveFiles, type RewriteState } from './derive.ts';
@@ -112,12 +113,13 @@ export class MaintenanceWorker implements MaintenanceTasks {
       if (modifiedMs < olderThanMs) old.push(uri);
     if (old.length === 0) return [];
     const reachable = await reachableFiles(metadata, metadataLocation, this.#store);
+    const used = new PrefixSet(inUse);
     const orphans = old.filter(
       (uri) =>
         !reachable.has(uri) &&
         // Checkpoints of the key index come and go by themselves.
         !uri.includes(`/${CHECKPOINT_FOLDER}/`) &&
-        !inUse.some((prefix) => uri.startsWith(prefix)),
+        !used.covers(uri),
     );
     return orphans.slice(0, limit);
   }
