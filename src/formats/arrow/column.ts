@@ -20,9 +20,10 @@ export abstract class Column {
   /** Rows so far, nulls included. */
   length = 0;
   nullCount = 0;
-  protected capacity = INITIAL_CAPACITY;
-  /** 1 valid, 0 null, one byte a row; null while no row is null. */
-  protected flags: Uint8Array | null = null;
+  /** Rows that fit the buffers. Like `flags` for this folder, and for code that is written out (avro/inline-reads.ts). */
+  capacity = INITIAL_CAPACITY;
+  /** 1 valid, 0 null, one byte a row; null while no row is null. Readers want `validity`. */
+  flags: Uint8Array | null = null;
   /** Flags of rows that were cleared: most columns that had a null will have one again. */
   #spare: Uint8Array | null = null;
 

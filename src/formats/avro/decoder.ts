@@ -23,6 +23,7 @@ import type { BooleanColumn } from '../arrow/scalar-columns.ts';
 import type { TableColumns } from '../arrow/table-columns.ts';
 import { VARIABLE_DECIMAL } from './connect-types.ts';
 import { AvroCursor, type Step } from './cursor.ts';
+import { inlineRead } from './inline-reads.ts';
 import { compileJsonText } from './json-text.ts';
 import { variableDecimalStep } from './logical-steps.ts';
 import { scalarStep } from './scalar-steps.ts';
@@ -134,18 +135,20 @@ class Compiler {
     assert(column !== undefined, `T8: field id ${id} bound to "${path}" is in the table's schema`);
     const step = this.#value(schema, path, { column, ancestors });
     const optional = this.#optional(schema, path, { column, ancestors });
-    return { step, column, ...(optional === undefined ? {} : { optional }) };
+    if (optional === undefined) return { step, column, inline: inlineRead(schema, column) };
+    return { step, column, optional, inline: inlineRead(optional.schema, column) };
   }
 
   /** Of a union of null and one scalar. */
-  #optional(schema: AvroSchema, path: string, target: Target): Child['optional'] {
+  #optional(schema: AvroSchema, path: string, target: Target) {
     if (schema.kind !== 'union' || schema.branches.length !== 2) return undefined;
     const [first, second] = schema.branches as [AvroSchema, AvroSchema];
     const nullFirst = first.kind === 'null';
     if (!nullFirst && second.kind !== 'null') return undefined;
     const value = nullFirst ? second : first;
     const isScalar = !['null', 'record', 'array', 'map', 'union'].includes(value.kind);
-    return isScalar ? { value: this.#value(value, path, target), nullFirst } : undefined;
+    if (!isScalar) return undefined;
+    return { schema: value, value: this.#value(value, path, target), nullFirst };
   }
 
   #value(schema: AvroSchema, path: string, target: Target): Step {
