@@ -293,12 +293,10 @@ export class Compactor {
       fill = fillStream,
     } = this.#options;
     const layout = layoutStream(work.shares, blockBytes - BLOCK_HEADER_BYTES);
-    if (this.#buffer.length < layout.footerPosition)
-      this.#buffer = new Uint8Array(layout.footerPosition);
     const body = await fill(layout, {
       source,
       clusterTag: this.#tag,
-      buffer: this.#buffer,
+      memory: (bytes) => this.#memory(bytes),
       rangeBytes,
       parallel,
     });
@@ -337,6 +335,12 @@ export class Compactor {
     if (use?.object.objectId !== objectId) return;
     this.#uses.set(objectId, use);
     this.#seen.add(objectId);
+  }
+
+  /** Used again from object to object until there is nothing to do. */
+  #memory(bytes: number): Uint8Array {
+    if (this.#buffer.length < bytes) this.#buffer = new Uint8Array(bytes);
+    return this.#buffer;
   }
 
   #swapped({ rows, openObjects, shares }: Work, bytes: number): void {

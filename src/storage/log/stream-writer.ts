@@ -18,12 +18,16 @@ const BLOCKS_AT_ONCE = 256;
 export interface FillOptions {
   readonly source: ByteSource;
   readonly clusterTag: Uint8Array;
-  /** At least as long as the layout's data; reused from object to object. */
-  readonly buffer: Uint8Array;
+  /** Memory for so many bytes of the layout's data, which the body then lies in. */
+  readonly memory: (bytes: number) => Uint8Array;
   /** Sources are read in ranges this large. */
   readonly rangeBytes: number;
   /** Sources read at once. */
   readonly parallel: number;
+}
+
+interface Filling extends Omit<FillOptions, 'memory'> {
+  readonly buffer: Uint8Array;
 }
 
 /** The runs of one source by ascending position. */
@@ -33,16 +37,18 @@ interface SourceRuns extends EntryColumns {
   readonly targets: Uint32Array;
 }
 
-/** Fills `buffer` and returns the object's body in parts. @throws FloeError as ByteSource, `corrupt`. */
+/** Fills the memory and returns the object's body in parts. @throws FloeError as ByteSource, `corrupt`. */
 export async function fillStream(
   layout: StreamLayout,
   options: FillOptions,
 ): Promise<readonly Uint8Array[]> {
-  await copySources(bySource(layout.moves), options);
-  await writeHeaders(layout, options);
+  const buffer = options.memory(layout.footerPosition);
+  const filling = { ...options, buffer };
+  await copySources(bySource(layout.moves), filling);
+  await writeHeaders(layout, filling);
   const identity = { clusterId: options.clusterTag, generation: 0 };
   const footer = buildFooter(layout.footerPosition, layout.index.bytes, identity);
-  return [options.buffer.subarray(0, layout.footerPosition), footer];
+  return [buffer.subarray(0, layout.footerPosition), footer];
 }
 
 /** What filling a stream object reads of one source: the ranges of its runs, each one call. */
@@ -93,7 +99,7 @@ function toRuns(moves: RunMove[]): SourceRuns {
   };
 }
 
-async function copySources(sources: readonly SourceRuns[], options: FillOptions): Promise<void> {
+async function copySources(sources: readonly SourceRuns[], options: Filling): Promise<void> {
   const waiting = [...sources];
   const copy = async () => {
     const scratch = new Uint8Array(new SharedArrayBuffer(options.rangeBytes));
@@ -106,11 +112,7 @@ async function copySources(sources: readonly SourceRuns[], options: FillOptions)
   for (const result of ended) if (result.status === 'rejected') throw result.reason;
 }
 
-async function copyRuns(
-  runs: SourceRuns,
-  options: FillOptions,
-  scratch: Uint8Array,
-): Promise<void> {
+async function copyRuns(runs: SourceRuns, options: Filling, scratch: Uint8Array): Promise<void> {
   for (const range of rangesOf(runs, options.rangeBytes)) {
     const bytes =
       range.length <= scratch.length
@@ -126,7 +128,7 @@ function copyRange(
   bytes: Uint8Array,
   runs: SourceRuns,
   range: Range,
-  { clusterTag, buffer }: FillOptions,
+  { clusterTag, buffer }: Filling,
 ): void {
   const { object } = runs;
   const { position, start, end } = range;
@@ -143,7 +145,7 @@ function copyRange(
 
 async function writeHeaders(
   { index }: StreamLayout,
-  { buffer, clusterTag }: FillOptions,
+  { buffer, clusterTag }: Filling,
 ): Promise<void> {
   const flushId = new Uint8Array(16);
   for (let n = 0; n < index.count; n += 1) {
