@@ -52,6 +52,23 @@ test('a copy is read again when its version has moved, and only then', async () 
   expect(copy.reads).toBe(1);
 });
 
+test.each([0, 1, 2, 3, 4, 5])(
+  'what moves just as a read ends is read too: %i turns after it',
+  async (turns) => {
+    const { clock, copy, copies, change } = setUp();
+    let go = () => {};
+    copy.hold = new Promise((resolve) => {
+      go = resolve;
+    });
+    copies.seen(change());
+    go();
+    for (let n = 0; n < turns; n += 1) await undefined;
+    copies.seen(change());
+    await clock.advance(1);
+    expect(copy.version).toBe(2);
+  },
+);
+
 test('what moves while it is read is read once more', async () => {
   const { clock, store, copy, copies, change } = setUp();
   let go = () => {};

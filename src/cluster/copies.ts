@@ -36,7 +36,7 @@ interface Copy {
   /** The version that is surely in the copy, and the newest that was heard of. */
   have: number;
   wanted: number;
-  running: Promise<void> | undefined;
+  running: Promise<boolean> | undefined;
   retry: Timer | undefined;
 }
 
@@ -84,7 +84,10 @@ export class Copies {
   async catchUp(domain: VersionDomain): Promise<void> {
     await this.#ask();
     const copy = this.#copies.get(domain);
-    if (copy !== undefined && copy.wanted > copy.have) await this.#run(domain, copy);
+    // A run that was about to end may not have seen the newest version.
+    while (copy !== undefined && copy.wanted > copy.have && !this.#stopped) {
+      if (!(await this.#run(domain, copy))) return;
+    }
   }
 
   async stop(): Promise<void> {
@@ -114,16 +117,20 @@ export class Copies {
     }
   }
 
-  #run(domain: VersionDomain, copy: Copy): Promise<void> {
+  #run(domain: VersionDomain, copy: Copy): Promise<boolean> {
     copy.running ??= this.#refresh(domain, copy).finally(() => {
       copy.running = undefined;
+      // Heard of after its last look.
+      if (copy.wanted > copy.have && copy.retry === undefined) void this.#run(domain, copy);
     });
     return copy.running;
   }
 
-  async #refresh(domain: VersionDomain, copy: Copy): Promise<void> {
+  /** False when it failed: it is tried again in a while. */
+  async #refresh(domain: VersionDomain, copy: Copy): Promise<boolean> {
     const { clock, metrics } = this.#options;
     copy.retry?.cancel();
+    copy.retry = undefined;
     while (copy.wanted > copy.have && !this.#stopped) {
       const { wanted } = copy;
       try {
@@ -135,9 +142,10 @@ export class Copies {
         this.#warn(caught, `the copy of ${domain} could not be read again`);
         if (!this.#stopped)
           copy.retry = clock.setTimer(RETRY_MS, () => void this.#run(domain, copy));
-        return;
+        return false;
       }
     }
+    return true;
   }
 
   #warn(caught: unknown, what: string): void {

@@ -59,15 +59,22 @@ export class HolderView {
 
   /** One look at a time; callers meanwhile share it. */
   refresh(): Promise<void> {
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = undefined;
-    });
+    this.#looking ??= this.#look()
+      .catch((caught: unknown) => {
+        this.expire();
+        throw caught;
+      })
+      .finally(() => {
+        this.#looking = undefined;
+      });
     return this.#looking;
   }
 
   async #look(): Promise<void> {
     const { leases, clock, watched } = this.#options;
     const nowMs = clock.monotonic();
+    // First: what expires while the store is asked is due again.
+    this.#lookedMs = nowMs;
     for (const [prefix, askedMs] of this.#asked)
       if (nowMs - askedMs > INTEREST_MS) this.#asked.delete(prefix);
     const holders = new Map<string, LeaseHolder>();
@@ -80,7 +87,6 @@ export class HolderView {
     }
     this.#holders = holders;
     this.#lost = lost;
-    this.#lookedMs = nowMs;
   }
 
   #note(prefix: string): void {
