@@ -143,9 +143,7 @@ export class ClusterMember {
       this.#lookAgain = true;
       return this.#looking;
     }
-    this.#looking = this.#lookUntilDone().finally(() => {
-      this.#looking = undefined;
-    });
+    this.#looking = this.#lookUntilDone();
     return this.#looking;
   }
 
@@ -317,11 +315,17 @@ export class ClusterMember {
   }
 
   async #lookUntilDone(): Promise<void> {
-    do {
-      this.#lookAgain = false;
-      this.#records = await this.#options.nodes.list();
-      if (!this.#stopped) this.#view.update(this.#records, (record) => this.#patienceWith(record));
-    } while (this.#lookAgain && !this.#stopped);
+    try {
+      do {
+        this.#lookAgain = false;
+        this.#records = await this.#options.nodes.list();
+        if (!this.#stopped)
+          this.#view.update(this.#records, (record) => this.#patienceWith(record));
+      } while (this.#lookAgain && !this.#stopped);
+    } finally {
+      // In the same turn as the last question whether to look again: who comes later looks anew.
+      this.#looking = undefined;
+    }
   }
 
   async #forget(): Promise<void> {

@@ -26,6 +26,7 @@ async function setUp() {
   const fates: Fate[] = [];
   const groups: number[] = [];
   let poisoned: string | undefined;
+  const hooks = { committed: () => {} };
   const commit = async (flushes: readonly FlushCommit[]): Promise<readonly CommittedFlush[]> => {
     groups.push(flushes.length);
     const fate = fates.shift() ?? 'ok';
@@ -37,6 +38,7 @@ async function setUp() {
       flushes.map((flush) => ({ ...flush, nowMs: clock.now() })),
     );
     if (fate === 'lost') throw new FloeError('timeout', 'lost (injected)');
+    hooks.committed();
     return committed;
   };
   const options = { clock, logger: silentLogger, giveUpMs: GIVE_UP_MS, horizonMs: HORIZON_MS };
@@ -63,7 +65,7 @@ async function setUp() {
   const poison = (n: number) => {
     poisoned = walKey(CLUSTER, { timeMs: clock.now(), id: String(n) });
   };
-  return { clock, metadata, sequencer, fates, groups, submit, poison };
+  return { clock, metadata, sequencer, fates, groups, hooks, submit, poison };
 }
 
 async function settle(clock: ManualClock, byMs: number): Promise<void> {
@@ -75,6 +77,27 @@ test('what waits is committed together, in order', async () => {
   expect(await Promise.all([submit(), submit(), submit()])).toEqual(['1@0', '2@1', '3@2']);
   expect(groups).toEqual([1, 2]);
 });
+
+test.each(Array.from({ length: 12 }, (_, turns) => turns))(
+  'what comes just as nothing is left is committed too: %i turns after the last commit',
+  async (turns) => {
+    const { clock, submit, hooks } = await setUp();
+    let next: Promise<string> | undefined;
+    hooks.committed = () => {
+      hooks.committed = () => {};
+      const after = async () => {
+        for (let n = 0; n < turns; n += 1) await undefined;
+        next = submit();
+      };
+      void after();
+    };
+    await submit();
+    for (let n = 0; n < turns; n += 1) await undefined;
+    const late = clock.sleep(1_000).then(() => 'never');
+    await settle(clock, 1_000);
+    expect(await Promise.race([next, late])).toBe('2@1');
+  },
+);
 
 test('a store that is away for a moment costs a moment', async () => {
   const { clock, submit, fates } = await setUp();

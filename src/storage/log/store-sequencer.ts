@@ -70,14 +70,17 @@ export class StoreSequencer implements SequencerPort {
       const batches = columnsOf(request.columns);
       const doubtful = request.again === true;
       this.#queue.push({ request, batches, deadlineMs, doubtful, resolve, reject });
-      this.#running ??= this.#drain().finally(() => {
-        this.#running = undefined;
-      });
+      this.#running ??= this.#drain();
     });
   }
 
   async #drain(): Promise<void> {
-    while (this.#queue.length > 0) await this.#commit(this.#queue.splice(0, MAX_GROUP));
+    try {
+      while (this.#queue.length > 0) await this.#commit(this.#queue.splice(0, MAX_GROUP));
+    } finally {
+      // In the same turn as the last look at the queue: who comes later begins anew.
+      this.#running = undefined;
+    }
   }
 
   /** Until each of them has an answer. */
