@@ -11,6 +11,7 @@ import { createLogger } from '../base/log.ts';
 import { PrometheusMetrics } from '../base/metrics.ts';
 import { systemIds, systemPrng } from '../base/prng.ts';
 import { resolveSettings } from '../base/settings.ts';
+import { SteeredClock } from '../base/steered-clock.ts';
 import { HTTP_LISTENER, splitListenerSettings } from '../broker/auth/index.ts';
 import { splitListenerLimits } from '../broker/index.ts';
 import {
@@ -85,7 +86,7 @@ export async function serve(options: ServeOptions): Promise<Floe> {
     logger,
     lifecycle,
     metrics: new PrometheusMetrics(),
-    clock: systemClock,
+    clock: new SteeredClock(systemClock),
     prng: systemPrng,
     ids: systemIds,
   };

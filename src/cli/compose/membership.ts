@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { FloeError } from '../../base/error.ts';
 import {
+  ClockKeeper,
   type Cluster,
   ClusterMember,
   type ClusterNode,
@@ -108,6 +109,7 @@ interface Shared {
 async function join(node: Node, { opened, follower, kafkaHost }: Shared): Promise<Membership> {
   const { options, settings, lifecycle, logger, prng } = node;
   const { metadata, clusterId } = opened;
+  lifecycle.add('clock', await ClockKeeper.start({ ...node, store: metadata.cluster }));
   const member = lifecycle.add(
     'membership',
     await ClusterMember.join({

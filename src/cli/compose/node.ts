@@ -1,10 +1,10 @@
 // What every part of a running node gets: its options, settings, and the real clock, chance, logs and metrics.
-import type { systemClock } from '../../base/clock.ts';
 import type { Lifecycle } from '../../base/lifecycle.ts';
 import type { LeveledLogger } from '../../base/log.ts';
 import type { PrometheusMetrics } from '../../base/metrics.ts';
 import type { systemIds, systemPrng } from '../../base/prng.ts';
 import type { Values } from '../../base/settings.ts';
+import type { SteeredClock } from '../../base/steered-clock.ts';
 import type { SplitSettings } from '../../broker/auth/index.ts';
 import type { OpenedCatalog } from '../../catalog/index.ts';
 import type { SchemaSource } from '../../schema-registry/index.ts';
@@ -23,7 +23,8 @@ export interface Node {
   readonly logger: LeveledLogger;
   readonly metrics: PrometheusMetrics;
   readonly lifecycle: Lifecycle;
-  readonly clock: typeof systemClock;
+  /** The machine's; in a cluster corrected by the store's. */
+  readonly clock: SteeredClock;
   readonly prng: typeof systemPrng;
   readonly ids: typeof systemIds;
 }
