@@ -1,7 +1,7 @@
 // CreateTopics (19), versions 2–7: names, counts and configs checked, then created one by one.
 // v4 counts of −1 take num.partitions and default.replication.factor, v5 the answer holds the configs (KIP-525),
 // v6 controller_mutation_rate refuses (KIP-599), v7 the topic id. Replication factors from 1 to 3 are accepted and change nothing: durability is the storage's.
-// Manual assignments are accepted when they name one living broker each; then they give the count.
+// Manual assignments are accepted when they name living brokers; then they give the count.
 import type { Topic } from '../../metadata/topics.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import { ZERO_UUID } from '../../protocol/fields.ts';
@@ -14,7 +14,7 @@ import { describeTopicConfigs } from '../config-entries.ts';
 import type { Handler, RequestContext } from '../handler.ts';
 import { chargeMutations } from '../quotas/mutations.ts';
 import { createTopic, type Fault, isFault, planTopic, type TopicPlan } from '../topic-creation.ts';
-import { brokerIds, isOneOf, toOneOf } from './assignment.ts';
+import { brokerIds, replicasFault } from './assignment.ts';
 import { repeated } from './repeated.ts';
 
 type TopicRequest = CreateTopicsRequest['topics'][number];
@@ -123,9 +123,10 @@ function assignmentFault(
   for (let index = 0; index < assignments.length; index += 1) {
     if (!indexes.has(index)) return `partition ${index} has no assignment`;
   }
-  const strange = assignments.find(({ brokerIds }) => !isOneOf(brokerIds, ids));
-  if (strange === undefined) return undefined;
-  return `partition ${strange.partitionIndex} can be assigned ${toOneOf(ids)} only`;
+  return replicasFault(
+    assignments.map(({ brokerIds }) => brokerIds),
+    ids,
+  );
 }
 
 function fault(errorCode: number, errorMessage: string): Fault {

@@ -1,5 +1,5 @@
 // CreatePartitions (37), versions 0–3: raises the number of partitions of topics; the new ones are empty.
-// v3 controller_mutation_rate refuses (KIP-599). Assignments are accepted when they name one living broker each, one list per new partition.
+// v3 controller_mutation_rate refuses (KIP-599). Assignments are accepted when they name living brokers, one list per new partition.
 import { FloeError } from '../../base/error.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import {
@@ -11,7 +11,7 @@ import type { Handler, RequestContext } from '../handler.ts';
 import { chargeMutations } from '../quotas/mutations.ts';
 import { type Fault, partitionCountFault } from '../topic-creation.ts';
 import { learnTopics, topicFor } from '../topic-lookup.ts';
-import { brokerIds, isOneOf, toOneOf } from './assignment.ts';
+import { brokerIds, replicasFault } from './assignment.ts';
 import { repeated } from './repeated.ts';
 
 type TopicRequest = CreatePartitionsRequest['topics'][number];
@@ -84,6 +84,8 @@ function assignmentFault(
   if (assignments.length !== added) {
     return `${assignments.length} assignments for ${added} new partitions`;
   }
-  const strange = assignments.find(({ brokerIds }) => !isOneOf(brokerIds, ids));
-  return strange === undefined ? undefined : `partitions can be assigned ${toOneOf(ids)} only`;
+  return replicasFault(
+    assignments.map(({ brokerIds }) => brokerIds),
+    ids,
+  );
 }

@@ -1,5 +1,6 @@
-// Manual assignments of partitions to brokers: accepted where they name one living broker each, though every broker
-// serves every partition and clients meet where Metadata sends them.
+// Manual assignments of partitions to brokers: accepted where Kafka takes them, as lists of distinct living
+// brokers of one length; they change nothing: every broker serves every partition, durability is the storage's, and
+// clients meet where Metadata sends them.
 import type { RequestContext } from '../handler.ts';
 
 /** Ids of the living brokers. */
@@ -7,10 +8,19 @@ export function brokerIds({ services, connection }: RequestContext): ReadonlySet
   return new Set(services.cluster.brokers(connection.listener).map(({ nodeId }) => nodeId));
 }
 
-/** True for a list of replicas that a partition can have. */
-export function isOneOf(replicas: readonly number[], ids: ReadonlySet<number>): boolean {
-  return replicas.length === 1 && ids.has(replicas[0]!);
+/** Why partitions can't have these lists of replicas, for people; undefined when they can. */
+export function replicasFault(
+  lists: readonly (readonly number[])[],
+  ids: ReadonlySet<number>,
+): string | undefined {
+  for (const list of lists) {
+    if (list.length === 0) return 'a list of replicas is empty';
+    const strange = list.find((id) => !ids.has(id));
+    if (strange !== undefined) return `there is no broker ${strange}, only ${[...ids].join(', ')}`;
+    const twice = list.find((id, at) => list.indexOf(id) !== at);
+    if (twice !== undefined) return `a list of replicas names broker ${twice} twice`;
+    if (list.length !== lists[0]!.length)
+      return `lists of ${lists[0]!.length} and ${list.length} replicas: all partitions must have as many`;
+  }
+  return undefined;
 }
-
-/** For people: where a partition can go. */
-export const toOneOf = (ids: ReadonlySet<number>): string => `to broker ${[...ids].join(' or ')}`;
