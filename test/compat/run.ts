@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { startChild } from '../../src/cli/child.ts';
 import { TestCluster } from '../cluster/cluster.ts';
-import { RUNS, SETTINGS, SUITES, type Suite } from './suites.ts';
+import { BUCKET_SETTINGS, RUNS, SETTINGS, SUITES, type Suite } from './suites.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const folder = resolve(process.env['CONFORMANCE'] ?? join(root, '..', 'shared', 'conformance'));
@@ -114,7 +114,8 @@ for (const run of wanted(clustered ? others : process.argv.slice(2))) {
   if (suite === undefined)
     throw new Error(`no suite "${name}"; there are ${Object.keys(SUITES).join(', ')}`);
   const results = mkdtempSync(join(tmpdir(), 'floe-compat-'));
-  const settings = Object.entries({ ...SETTINGS, ...suite.settings });
+  const ground = clustered ? { ...SETTINGS, ...BUCKET_SETTINGS } : SETTINGS;
+  const settings = Object.entries({ ...ground, ...suite.settings });
   const sets = settings.flatMap(([key, value]) => ['--set', `${key}=${value}`]);
   const { bootstrap, stop } = await start(results, sets, suite.oneAddress === true ? 1 : 3);
   try {
