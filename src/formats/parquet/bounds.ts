@@ -73,6 +73,11 @@ function nextBytes(prefix: Uint8Array): Uint8Array | undefined {
 
 /** Raises the last code point that can be raised, and drops what follows it. */
 function nextText(prefix: Uint8Array): Uint8Array | undefined {
+  const last = prefix.length - 1;
+  if (last >= 0 && prefix[last]! < 0x7f) {
+    prefix[last]!++;
+    return prefix;
+  }
   const points = Array.from(new TextDecoder('utf-8', { ignoreBOM: true }).decode(prefix));
   while (points.length > 0) {
     const next = points.pop()!.codePointAt(0)! + 1;

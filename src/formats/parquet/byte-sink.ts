@@ -1,5 +1,4 @@
 // A growing run of bytes with the few writes that Parquet pages need. Reused from page to page.
-// Not for: Thrift (hyparquet-writer serialises headers and footers).
 
 export class ByteSink {
   bytes: Uint8Array;
@@ -22,6 +21,11 @@ export class ByteSink {
     const larger = new Uint8Array(capacity);
     larger.set(this.bytes.subarray(0, this.length));
     this.bytes = larger;
+  }
+
+  byte(value: number): void {
+    if (this.length === this.bytes.length) this.ensure(1);
+    this.bytes[this.length++] = value;
   }
 
   /** Unsigned LEB128. */

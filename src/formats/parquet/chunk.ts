@@ -11,13 +11,15 @@ import { type Dictionary, DictionaryBuilder } from './dictionary.ts';
 import { bitWidth, encodeHybrid } from './hybrid.ts';
 import type { FileLayout } from './layout.ts';
 import type { Leaf } from './leaves.ts';
-import { type Shredded, shred } from './shred.ts';
+import { type Shredded, Shredder, ShredScratch } from './shred.ts';
 import { extremesOf, type LeafStatistics } from './statistics.ts';
-import { CODEC, ENCODING, PAGE_TYPE, serializeThrift } from './thrift.ts';
+import { CODEC, ENCODING, PAGE_TYPE, writePageHeader } from './thrift.ts';
 import { encodePlain, plainSize, type Values, valuesOf } from './values.ts';
 
 /** A chunk whose first page doesn't shrink below this part of itself is stored as it is. */
 const WORTH_COMPRESSING = 0.95;
+/** Nor is one whose first page has fewer bytes: a frame's own dozen of bytes and the call cost more than is saved. */
+const LEAST_COMPRESSED = 64;
 
 export interface Chunk {
   readonly leaf: Leaf;
@@ -38,16 +40,23 @@ export interface Chunk {
 /** Encodes chunks one after the other, reusing its buffers. Not for concurrent use. */
 export class ChunkEncoder {
   readonly #sink = new ByteSink();
+  readonly #header = new ByteSink(64);
+  readonly #scratch = new ShredScratch();
   readonly #dictionaries = new DictionaryBuilder();
   readonly #codecs = new Map<string, Codec>();
 
-  encode(columns: TableColumns, leaf: Leaf, layout: FileLayout): Chunk {
-    const shredded = shred(columns, leaf);
+  /** Of aligned columns all leaves, in the order of the file. */
+  encodeAll(columns: TableColumns, leaves: readonly Leaf[], layout: FileLayout): Chunk[] {
+    const shredder = new Shredder(columns, this.#scratch);
+    return leaves.map((leaf) => this.#encode(leaf, shredder.shred(leaf), layout));
+  }
+
+  #encode(leaf: Leaf, shredded: Shredded, layout: FileLayout): Chunk {
     const values = valuesOf(leaf, shredded);
     const dictionary =
       values.kind === 'booleans' ? null : this.#dictionaries.build(values, layout.dictionaryBytes);
     // Levels alone are runs already.
-    const pages = new Pages(values.count === 0 ? STORED : this.#codec(layout));
+    const pages = new Pages(values.count === 0 ? STORED : this.#codec(layout), this.#header);
     let taken = 0;
     for (let from = 0; from < shredded.count; ) {
       const to = pageEnd(shredded, values, { from, taken, layout });
@@ -183,39 +192,34 @@ interface PageContent {
 /** The pages of a chunk. The first decides whether the chunk is compressed: a chunk has one codec. */
 class Pages {
   count = 0;
+  readonly header: ByteSink;
   readonly #parts: Uint8Array[] = [];
   readonly #wanted: Codec;
   #codec: number | undefined;
   #compressed = 0;
   #uncompressed = 0;
 
-  constructor(codec: Codec) {
+  /** `header` is where page headers are made. */
+  constructor(codec: Codec, header: ByteSink) {
+    this.header = header;
     this.#wanted = codec;
   }
 
   /** Copies `body`, which may be reused afterwards. Returns the page's stored size. A dictionary goes first. */
   add(type: number, body: Uint8Array, { count, encoding }: PageContent): number {
     const stored = this.#store(body);
-    const details =
-      type === PAGE_TYPE.DATA
-        ? {
-            field_5: {
-              field_1: count,
-              field_2: encoding,
-              field_3: ENCODING.RLE,
-              field_4: ENCODING.RLE,
-            },
-          }
-        : { field_7: { field_1: count, field_2: encoding } };
-    const header = serializeThrift({
-      field_1: type,
-      field_2: body.length,
-      field_3: stored.length,
-      field_4: crc32(stored) | 0,
-      ...details,
+    const { header } = this;
+    header.clear();
+    writePageHeader(header, {
+      type,
+      uncompressedSize: body.length,
+      storedSize: stored.length,
+      crc: crc32(stored) | 0,
+      count,
+      encoding,
     });
     const page = new Uint8Array(header.length + stored.length);
-    page.set(header);
+    page.set(header.view());
     page.set(stored, header.length);
     if (type === PAGE_TYPE.DICTIONARY) this.#parts.unshift(page);
     else this.#parts.push(page);
@@ -228,6 +232,10 @@ class Pages {
   #store(body: Uint8Array): Uint8Array {
     const { compress, number } = this.#wanted;
     if (compress === undefined || this.#codec === CODEC.UNCOMPRESSED) return body;
+    if (this.#codec === undefined && body.length < LEAST_COMPRESSED) {
+      this.#codec = CODEC.UNCOMPRESSED;
+      return body;
+    }
     const compressed = compress(body);
     if (this.#codec === undefined) {
       const worth = compressed.length < body.length * WORTH_COMPRESSING;

@@ -1,5 +1,7 @@
 // From columns to Parquet's flat form: for one leaf, its definition and repetition levels and which slots of the
 // leaf column hold its values (Dremel's record shredding, done a level at a time over whole columns).
+// Leaves come in file order, so what one has in common with the last (all but the end of its path, mostly) is kept: in
+// nested tables of hundreds of columns that is most of it.
 // Source: parquet-format, "Nested Encoding".
 import { assert } from '../../base/assert.ts';
 import type { Column } from '../arrow/column.ts';
@@ -21,55 +23,152 @@ export interface Shredded {
   readonly values: number;
 }
 
-/** Entries on their way down. */
+/** Entries on their way down. Not changed once made: siblings share them. */
 interface Entries {
   readonly count: number;
-  readonly definition: Uint8Array;
+  /** The level that each entry has reached; null when all have reached the same. */
+  readonly definition: Uint8Array | null;
   readonly repetition: Uint8Array | null;
   /** The row of each entry in the current column, −1 when it ended above; null for `[0, count)`. */
-  slots: Int32Array | null;
+  readonly slots: Int32Array | null;
 }
 
-/** Shreds one leaf of aligned `columns`. */
-export function shred(columns: TableColumns, leaf: Leaf): Shredded {
-  const first = leaf.steps[0]!;
-  assert(first.kind === 'field', 'a leaf starts at a top-level field');
-  let column = columns.columns[first.index]!;
-  if (leaf.steps.length === 1) return shredFlat(column, leaf);
-  const count = columns.rowCount;
-  let entries: Entries = {
-    count,
-    definition: new Uint8Array(count),
-    repetition: null,
-    slots: null,
-  };
-  let level = enterOptional(entries, column, { required: first.required, level: 0 });
-  let depth = 0;
-  for (const step of leaf.steps.slice(1)) {
-    if (step.kind !== 'field') {
-      entries = enterRepeated(entries, column as ListColumn | MapColumn, { level, depth });
-      level++;
-      depth++;
+/** Where a step of a leaf's path has led. */
+interface Stage {
+  readonly step: LeafStep;
+  readonly column: Column;
+  readonly entries: Entries;
+  /** Of entries that go on. */
+  readonly level: number;
+  readonly depth: number;
+}
+
+/** Shreds the leaves of one row group of aligned columns, one after the other. */
+export class Shredder {
+  readonly #columns: TableColumns;
+  readonly #scratch: ShredScratch;
+  /** Of the last leaf's path, its last step left out. */
+  readonly #stages: Stage[] = [];
+
+  constructor(columns: TableColumns, scratch: ShredScratch) {
+    this.#columns = columns;
+    this.#scratch = scratch;
+  }
+
+  /** Valid until the next leaf is shredded. */
+  shred(leaf: Leaf): Shredded {
+    const { steps } = leaf;
+    const last = steps.length - 1;
+    const stages = this.#stages;
+    let known = 0;
+    while (known < last && known < stages.length && stages[known]!.step === steps[known]) known++;
+    stages.length = known;
+    for (let n = known; n < last; n++) stages.push(this.#enter(stages[n - 1], steps[n]!));
+    const shredded = this.#finish(stages[last - 1], steps[last]!);
+    assert(
+      shredded.definition !== null || shredded.level === leaf.maxDefinition,
+      'levels agree with the file schema',
+    );
+    return shredded;
+  }
+
+  /** From a stage to where `step` leads: the column, and entries that a list or map has spread. */
+  #into(above: Stage | undefined, step: LeafStep): Omit<Stage, 'step'> {
+    if (above === undefined) {
+      assert(step.kind === 'field', 'a leaf starts at a top-level field');
+      const column = this.#columns.columns[step.index]!;
+      const entries = { count: column.length, definition: null, repetition: null, slots: null };
+      return { column, entries, level: 0, depth: 0 };
     }
-    column = childOf(column, step);
-    const required = step.kind === 'key' || step.required;
-    level = enterOptional(entries, column, { required, level });
+    const column = childOf(above.column, step);
+    const { entries, level, depth } = above;
+    if (step.kind === 'field') return { column, entries, level, depth };
+    const list = above.column as ListColumn | MapColumn;
+    const spread = enterRepeated(entries, list, { level, depth });
+    return { column, entries: spread, level: level + 1, depth: depth + 1 };
   }
-  assert(level === leaf.maxDefinition, 'levels agree with the file schema');
-  return compact(column, entries);
+
+  #enter(above: Stage | undefined, step: LeafStep): Stage {
+    const { column, entries, level, depth } = this.#into(above, step);
+    if (isRequired(step, column)) return { step, column, entries, level, depth };
+    const entered = enterOptional(entries, column, level);
+    return { step, column, entries: entered, level: level + 1, depth };
+  }
+
+  /** The leaf itself: its own nulls, and the slots without what ended above. */
+  #finish(above: Stage | undefined, step: LeafStep): Shredded & { readonly level: number } {
+    const { column, entries, level: outer } = this.#into(above, step);
+    const required = isRequired(step, column);
+    const level = required ? outer : outer + 1;
+    const { count, repetition } = entries;
+    const flags = column.validity;
+    const base = { column, count, repetition, level };
+    if (entries.slots === null) {
+      if (flags === null) return { ...base, definition: null, slots: null, values: count };
+      return { ...base, ...this.#scratch.present(flags, count, outer) };
+    }
+    if (column.nullCount === column.length) {
+      return { ...base, definition: entries.definition, slots: NO_SLOTS, values: 0 };
+    }
+    return { ...base, ...this.#scratch.reached(entries as Spread, flags, required ? 0 : level) };
+  }
 }
 
-function shredFlat(column: Column, leaf: Leaf): Shredded {
-  const count = column.length;
-  const flags = column.validity;
-  if (leaf.maxDefinition === 0) {
-    assert(flags === null, `required column "${leaf.topLevel}" has no nulls`);
+const NO_SLOTS = new Int32Array(0);
+
+/** Entries of which some have ended. */
+type Spread = Entries & { readonly definition: Uint8Array; readonly slots: Int32Array };
+
+type Reached = Pick<Shredded, 'definition' | 'slots' | 'values'>;
+
+/** Levels and slots of one leaf; the arrays are used again for the next. */
+export class ShredScratch {
+  #levels = new Uint8Array(0);
+  #slots = new Int32Array(0);
+
+  #reserve(count: number): void {
+    if (count <= this.#slots.length) return;
+    this.#levels = new Uint8Array(count * 2);
+    this.#slots = new Int32Array(count * 2);
   }
-  const base = { column, count, repetition: null, values: count - column.nullCount };
-  if (flags === null) return { ...base, definition: null, slots: null };
-  const slots = new Int32Array(base.values);
-  for (let row = 0, to = 0; row < count; row++) if (flags[row] === 1) slots[to++] = row;
-  return { ...base, definition: flags, slots };
+
+  /** All entries have come to `level`, and go on where `flags` say so. */
+  present(flags: Uint8Array, count: number, level: number): Reached {
+    this.#reserve(count);
+    const slots = this.#slots;
+    let values = 0;
+    for (let row = 0; row < count; row++) {
+      slots[values] = row;
+      values += flags[row]!;
+    }
+    if (level === 0) return { definition: flags, slots, values };
+    const definition = this.#levels;
+    for (let row = 0; row < count; row++) definition[row] = level + flags[row]!;
+    return { definition, slots, values };
+  }
+
+  /** Entries that have a value come to `level`; 0 for a required leaf, where they have come there already. */
+  reached(entries: Spread, flags: Uint8Array | null, level: number): Reached {
+    const { count } = entries;
+    this.#reserve(count);
+    const slots = this.#slots;
+    const definition = level === 0 ? entries.definition : this.#levels;
+    if (level !== 0) definition.set(entries.definition);
+    let values = 0;
+    for (let i = 0; i < count; i++) {
+      const slot = entries.slots[i]!;
+      if (slot < 0 || (flags !== null && flags[slot] === 0)) continue;
+      slots[values++] = slot;
+      if (level !== 0) definition[i] = level;
+    }
+    return { definition, slots, values };
+  }
+}
+
+function isRequired(step: LeafStep, column: Column): boolean {
+  const required = step.kind === 'key' || step.required;
+  assert(!required || column.nullCount === 0, 'a required column has no nulls');
+  return required;
 }
 
 function childOf(column: Column, step: LeafStep): Column {
@@ -78,37 +177,29 @@ function childOf(column: Column, step: LeafStep): Column {
   return step.kind === 'key' ? (column as MapColumn).key : (column as MapColumn).value;
 }
 
-/** Ends entries that are null here; raises the level of the others. Returns the level inside. */
-function enterOptional(
-  entries: Entries,
-  column: Column,
-  { required, level }: { readonly required: boolean; readonly level: number },
-): number {
+/** Ends entries that are null in `column`; the others come to `level` + 1. */
+function enterOptional(entries: Entries, column: Column, level: number): Entries {
   const flags = column.validity;
-  if (required) {
-    assert(flags === null, 'a required column has no nulls');
-    return level;
+  const { count, repetition } = entries;
+  if (entries.slots === null) {
+    if (flags === null) return entries;
+    const definition = new Uint8Array(count);
+    const slots = new Int32Array(count);
+    for (let i = 0; i < count; i++) {
+      definition[i] = level + flags[i]!;
+      slots[i] = flags[i] === 1 ? i : -1;
+    }
+    return { count, definition, repetition, slots };
   }
-  const { definition, count } = entries;
-  if (entries.slots === null && flags === null) {
-    definition.fill(level + 1);
-    return level + 1;
-  }
-  if (entries.slots === null) entries.slots = identity(count);
-  const { slots } = entries;
+  const definition = entries.definition!.slice();
+  const slots = entries.slots.slice();
   for (let i = 0; i < count; i++) {
     const slot = slots[i]!;
     if (slot < 0) continue;
     if (flags === null || flags[slot] === 1) definition[i] = level + 1;
     else slots[i] = -1;
   }
-  return level + 1;
-}
-
-function identity(count: number): Int32Array {
-  const slots = new Int32Array(count);
-  for (let i = 0; i < count; i++) slots[i] = i;
-  return slots;
+  return { count, definition, repetition, slots };
 }
 
 /** Spreads each list into its elements; an empty one stays as an entry that ends here. */
@@ -118,11 +209,11 @@ function enterRepeated(
   { level, depth }: { readonly level: number; readonly depth: number },
 ): Entries {
   const { offsets } = column;
-  if (offsets[column.length] === 0) return allEmpty(entries);
-  const from = entries.slots ?? identity(entries.count);
+  if (offsets[column.length] === 0) return allEmpty(entries, level);
+  const from = entries.slots;
   let count = 0;
   for (let i = 0; i < entries.count; i++) {
-    const slot = from[i]!;
+    const slot = from === null ? i : from[i]!;
     count += slot < 0 ? 1 : Math.max(1, offsets[slot + 1]! - offsets[slot]!);
   }
   const definition = new Uint8Array(count);
@@ -130,10 +221,10 @@ function enterRepeated(
   const slots = new Int32Array(count);
   let to = 0;
   for (let i = 0; i < entries.count; i++) {
-    const slot = from[i]!;
+    const slot = from === null ? i : from[i]!;
     repetition[to] = entries.repetition === null ? 0 : entries.repetition[i]!;
     if (slot < 0 || offsets[slot] === offsets[slot + 1]) {
-      definition[to] = entries.definition[i]!;
+      definition[to] = entries.definition === null ? level : entries.definition[i]!;
       slots[to++] = -1;
       continue;
     }
@@ -147,25 +238,11 @@ function enterRepeated(
 }
 
 /** No list has an element (headers of most topics): every entry ends here. */
-function allEmpty({ count, definition, repetition }: Entries): Entries {
+function allEmpty({ count, definition, repetition }: Entries, level: number): Entries {
   return {
     count,
-    definition,
+    definition: definition ?? new Uint8Array(count).fill(level),
     repetition: repetition ?? new Uint8Array(count),
     slots: new Int32Array(count).fill(-1),
   };
-}
-
-function compact(column: Column, entries: Entries): Shredded {
-  const { count, definition, repetition } = entries;
-  if (entries.slots === null) {
-    return { column, count, definition: null, repetition, slots: null, values: count };
-  }
-  let values = 0;
-  for (let i = 0; i < count; i++) if (entries.slots[i]! >= 0) values++;
-  const slots = new Int32Array(values);
-  for (let i = 0, to = 0; to < values; i++) {
-    if (entries.slots[i]! >= 0) slots[to++] = entries.slots[i]!;
-  }
-  return { column, count, definition, repetition, slots, values };
 }

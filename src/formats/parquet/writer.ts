@@ -76,13 +76,13 @@ export class ParquetWriter {
     );
     if (columns.rowCount === 0) return;
     columns.align();
-    const chunks = this.#file.leaves.map((leaf, i) => {
-      const chunk = this.#encoder.encode(columns, leaf, this.#layout);
+    const { leaves } = this.#file;
+    const chunks = this.#encoder.encodeAll(columns, leaves, this.#layout).map((chunk, i) => {
       const offset = this.#offset;
       for (const part of chunk.parts) this.#parts.push(part);
       this.#offset += chunk.compressedSize;
       this.#columnSizes[i]! += chunk.compressedSize;
-      mergeStatistics(this.#statistics[i]!, chunk.statistics, comparatorOf(leaf));
+      mergeStatistics(this.#statistics[i]!, chunk.statistics, comparatorOf(chunk.leaf));
       return { chunk: { ...chunk, parts: [] }, offset };
     });
     this.#rowGroups.push({ chunks: chunks.map(this.#placeBloom), rowCount: columns.rowCount });
