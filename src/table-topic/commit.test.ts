@@ -178,6 +178,22 @@ test('T5: an attempt without an answer keeps its files until the history proves 
   expect(await manifests()).toHaveLength(2);
 });
 
+test('T5: what fails after the catalog said yes is no refusal: the files stay', async () => {
+  const one = committer();
+  const committed = one.commit({
+    stages: [stage(1, 0, 10)],
+    epoch: 1,
+    maxPartitions: 100,
+    onFiles: async () => {},
+    // As a store says whose credentials were changed, or whose lease has gone.
+    onFilesSettled: () => Promise.reject(new FloeError('conflict', 'not now')),
+    onAttempt: async () => {},
+  });
+  expect(await committed).toMatchObject({ kind: 'committed', sequences: [1], files: 1 });
+  expect(await manifests()).toHaveLength(2);
+  expect(requests).toHaveLength(1);
+});
+
 test('T5: or out, which is when main has moved past what it asserted', async () => {
   catalog.faults = { ...calm, late: 1 };
   const one = committer();

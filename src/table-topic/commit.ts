@@ -190,27 +190,40 @@ export class TableCommitter {
       return retryableOrThrow(caught);
     }
     await request.onAttempt(plan.adding, parent);
+    let after: TableMetadata;
     try {
-      const { metadata: after } = await this.#deps.catalog.commitTable(
-        this.#identifier,
-        draft.request,
-      );
-      this.#note(draft);
-      // K3: the index moves after the table, never before.
-      const offsets = plan.topics.get(this.#topicId)!;
-      if (draft.upserts !== undefined) {
-        await request.upserts!.landed(draft.upserts, {
-          tableUuid: this.#tableUuid,
-          commitId: draft.commitId,
-          snapshotId: draft.snapshotId ?? draft.parent,
-          sequenceNumber: draft.sequenceNumber,
-          offsets,
-        });
-      }
-      await request.onFilesSettled(draft.prefixes);
-      return this.#found(after, [...plan.done, ...plan.adding], offsets);
+      const made = await this.#deps.catalog.commitTable(this.#identifier, draft.request);
+      after = made.metadata;
     } catch (caught) {
       return this.#failed(draft, FloeError.from(caught), request);
+    }
+    // From here on the table has it: whatever fails now is no answer of the catalog (T5).
+    this.#note(draft);
+    // K3: the index moves after the table, never before.
+    const offsets = plan.topics.get(this.#topicId)!;
+    if (draft.upserts !== undefined) {
+      await request.upserts!.landed(draft.upserts, {
+        tableUuid: this.#tableUuid,
+        commitId: draft.commitId,
+        snapshotId: draft.snapshotId ?? draft.parent,
+        sequenceNumber: draft.sequenceNumber,
+        offsets,
+      });
+    }
+    await this.#settled(draft, request);
+    return this.#found(after, [...plan.done, ...plan.adding], offsets);
+  }
+
+  /** Its files are the table's. Intents that can't be dropped now are by the sweep, which finds them named. */
+  async #settled({ prefixes }: OpenAttempt, { onFilesSettled }: CommitRequest): Promise<void> {
+    try {
+      await onFilesSettled(prefixes);
+    } catch (caught) {
+      const { message } = FloeError.from(caught);
+      this.#deps.logger.warn(
+        { table: this.#identifier, error: message },
+        'names of committed files are left to the sweep',
+      );
     }
   }
 
@@ -338,7 +351,7 @@ export class TableCommitter {
     for (const attempt of this.#open) {
       if (landed(metadata, attempt)) {
         this.#note(attempt);
-        await request.onFilesSettled(attempt.prefixes);
+        await this.#settled(attempt, request);
       } else if (movedPast(metadata, attempt.parent)) await this.#discard(attempt, request);
       else still.push(attempt);
     }

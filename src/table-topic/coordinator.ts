@@ -447,11 +447,16 @@ export class TableCoordinator implements Component, AskTaker {
 
   async #finish(): Promise<void> {
     const { clock, settings } = this.#deps;
-    try {
+    const last = async () => {
       await this.#committing;
-      await within(clock, settings['table.stop.commit.ms'], this.#rounds.run(), 'the last commit');
+      await this.#rounds.run();
+    };
+    try {
+      await within(clock, settings['table.stop.commit.ms'], last(), 'the last commit');
     } catch (caught) {
       this.#abort.abort(new FloeError('cancelled', 'the process stops'));
+      // A request may still be on its way: whoever comes next finds it in the table, or it is refused (T4, T6).
+      this.#committing = undefined;
       this.#logger.info(
         { error: FloeError.from(caught).message },
         'staged ranges are left for the next start',

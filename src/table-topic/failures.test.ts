@@ -238,6 +238,34 @@ describe('the world', () => {
     expect((await rowsOf('t')).map((row) => Number(row['_kafka_offset']))).toEqual([0, 1]);
   });
 
+  test('a catalog that never answers: a process that stops waits for no longer than it may', async () => {
+    let asked = 0;
+    let silent = true;
+    const wrapCatalog = (catalog: Catalog): Catalog =>
+      new Proxy(catalog, {
+        get(target, name) {
+          const value = Reflect.get(target, name) as unknown;
+          if (typeof value !== 'function') return value;
+          return (...args: unknown[]) => {
+            if (name !== 'commitTable' || !silent) return Reflect.apply(value, target, args);
+            asked += 1;
+            return new Promise(() => {});
+          };
+        },
+      });
+    bench = await Bench.open({ wrapCatalog, settings: { 'table.stop.commit.ms': '50' } });
+    bench.start();
+    const topic = await bench.topic('t', { 'table.topic.convert.value.type': 'string' });
+    bench.produce(topic, [{ value: 'a' }]);
+    await expect.poll(() => asked).toBe(1);
+    await bench.tables.stop();
+    // What was staged is there for the next start.
+    silent = false;
+    bench.start();
+    await bench.tables.commit('t');
+    expect(await rowsOf('t')).toHaveLength(1);
+  });
+
   test('refusals of every kind from the catalog: one table waits with the reason, others commit on', async () => {
     const answers = [
       new FloeError('conflict', '409'),

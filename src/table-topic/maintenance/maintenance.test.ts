@@ -1,8 +1,16 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../../base/clock.ts';
+import { silentLogger } from '../../base/log.ts';
+import { noMetrics } from '../../base/metrics.ts';
+import { seededPrng } from '../../base/prng.ts';
+import { resolveSettings } from '../../base/settings.ts';
+import { resolveTopicConfigs, tableSettings } from '../settings/index.ts';
 import { Bench } from '../testing/bench.ts';
 import { coordinates, liveFiles } from '../testing/parquet-rows.ts';
 import { formatWatermark, parseWatermark, readBack, WATERMARK_PROPERTY } from '../watermark.ts';
+import { TableMaintenance } from './maintenance.ts';
+import type { MaintenanceTasks } from './task.ts';
+import { MaintenanceWorker } from './worker.ts';
 
 const STRING = { 'table.topic.convert.value.type': 'string' };
 
@@ -187,5 +195,47 @@ test('dead letters are maintained too; T9: trouble with one table leaves the oth
     expect((await liveFiles(bench.warehouse, await bench.load(name))).length).toBeLessThan(4);
   const { deadLetterMaintenance } = await bench.tables.status('good');
   expect(deadLetterMaintenance).toMatchObject({ error: '', totals: { rewrites: 1 } });
+  await bench.stop();
+});
+
+test('an operator’s orders of one table are carried out one after the other, each by one worker', async () => {
+  const { bench, clock, topic } = await filled(4);
+  const metadata = await bench.load('t');
+  let active = 0;
+  let most = 0;
+  const worker = (): MaintenanceTasks => {
+    const inner = new MaintenanceWorker(bench.warehouse);
+    const { plan } = inner;
+    inner.plan = async (task) => {
+      active += 1;
+      most = Math.max(most, active);
+      await new Promise((resolve) => setImmediate(resolve));
+      active -= 1;
+      return plan.call(inner, task);
+    };
+    return inner;
+  };
+  const identifier = { namespace: ['kafka'], name: 't' };
+  const table = { topicId: topic.topicId, identifier, role: 'data', mainName: 't' } as const;
+  const maintenance = new TableMaintenance({
+    ...{ catalog: bench.catalog, warehouse: bench.warehouse, tables: bench.metadata.tables },
+    ...{ clock, prng: seededPrng(1), ids: bench.seeded(), logger: silentLogger },
+    ...{ jobsUnderWay: new Set<string>(), metrics: noMetrics },
+    settings: resolveSettings(tableSettings, {}),
+    workers: [worker(), worker()],
+    subjects: () => [
+      {
+        key: 't',
+        table: { ...table, tableUuid: metadata['table-uuid'], epoch: 1 },
+        config: resolveTopicConfigs(topic.config),
+        committing: () => false,
+      },
+    ],
+  });
+  const orders = [1, 2, 3].map(() => maintenance.runNow('t', 'compact'));
+  await Promise.all(orders);
+  expect(most).toBe(1);
+  expect(await liveFiles(bench.warehouse, await bench.load('t'))).toHaveLength(1);
+  await maintenance.stop();
   await bench.stop();
 });

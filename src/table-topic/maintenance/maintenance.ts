@@ -45,7 +45,7 @@ interface Entry {
   readonly view: TableUpkeep;
   /** Monotonic. */
   dueMs: number;
-  running: Promise<void> | undefined;
+  running: Promise<unknown> | undefined;
 }
 
 export class TableMaintenance implements Component {
@@ -68,7 +68,7 @@ export class TableMaintenance implements Component {
   async stop(): Promise<void> {
     this.#abort.abort(new FloeError('cancelled', 'table maintenance stops'));
     this.#timer?.cancel();
-    await Promise.all([...this.#entries.values()].map((entry) => entry.running));
+    await Promise.allSettled([...this.#entries.values()].map((entry) => entry.running));
   }
 
   /** Undefined for a table that was never looked at. */
@@ -88,8 +88,18 @@ export class TableMaintenance implements Component {
     if (subject === undefined)
       throw new FloeError('unavailable', 'the table is not at work: see its state and reason');
     const entry = this.#entry(subject);
-    await entry.running?.catch(() => {});
-    await this.#run(subject, entry, force);
+    // Whoever waited with us may have been first.
+    while (entry.running !== undefined) await entry.running.catch(() => {});
+    await this.#occupy(entry, this.#run(subject, entry, force));
+  }
+
+  /** One run at a time per table, whoever ordered it: the entry has one worker. */
+  async #occupy(entry: Entry, run: Promise<unknown>): Promise<void> {
+    const running = run.finally(() => {
+      entry.running = undefined;
+    });
+    entry.running = running;
+    await running;
   }
 
   #schedule(): void {
@@ -111,9 +121,7 @@ export class TableMaintenance implements Component {
     const turns = subjects.map((subject) => ({ subject, entry: this.#entry(subject) }));
     for (const { subject, entry } of turns.toSorted((a, b) => a.entry.dueMs - b.entry.dueMs)) {
       if (entry.running !== undefined || now < entry.dueMs || this.#free.length === 0) continue;
-      entry.running = this.#turn(subject, entry).finally(() => {
-        entry.running = undefined;
-      });
+      void this.#occupy(entry, this.#turn(subject, entry));
     }
     const present = new Set(subjects.map((one) => one.key));
     for (const [key, entry] of this.#entries)
