@@ -28,6 +28,7 @@ export const DYNAMIC: ReadonlySet<string> = new Set<Name>([
   'max.connection.creation.rate',
   'connections.max.idle.ms',
   'connection.max.requests',
+  'request.share.factor',
   'connection.max.unsent.bytes',
   'connection.progress.timeout.ms',
   'fetch.max.wait.ms',

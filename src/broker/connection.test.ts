@@ -10,6 +10,7 @@ import { CopyBudget } from './copy-budget.ts';
 import { LANDING_BYTES } from './frame-receiver.ts';
 import { Gate } from './gate.ts';
 import { RequestStats } from './request-stats.ts';
+import { Shares } from './shares.ts';
 import { startTestBroker, type TestBroker } from './testing/harness.ts';
 import type { Wire } from './wire.ts';
 
@@ -24,6 +25,7 @@ beforeAll(async () => {
     services,
     copies: new CopyBudget(),
     gate: new Gate({ maxRequests: 100, maxBytes: 2 ** 26 }),
+    inFlight: new Shares({ free: () => services.log.room, factor: () => 8 }),
     pool: new BufferPool(),
     landing: Buffer.alloc(LANDING_BYTES),
     stats: new RequestStats(services.metrics, services.clock),

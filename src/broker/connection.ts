@@ -5,11 +5,13 @@
 // When a request may not start yet:
 // - the connection has `connection.max.requests` under way, or its client hasn't read earlier replies
 // - `queued.max.requests` of all connections are under way
-// - it is a Produce and the log is congested; other connections go on, so groups don't rebalance meanwhile
+// - it is a Produce and the log is congested, or its connection or user has its share of the bytes in flight; other
+//   connections go on, so groups don't rebalance meanwhile
 // - a quota makes the client wait: it was told how long in an earlier reply
 import { AssertionError, assert } from '../base/assert.ts';
 import { FloeError } from '../base/error.ts';
 import type { Access } from './auth/access.ts';
+import { ANONYMOUS } from './auth/authorizer.ts';
 import { SASL_AUTHENTICATE_KEY, type Session } from './auth/session.ts';
 import type { BufferPool } from './buffer-pool.ts';
 import type { CopyBudget } from './copy-budget.ts';
@@ -31,6 +33,7 @@ import {
 } from './request.ts';
 import type { RequestStats } from './request-stats.ts';
 import type { BrokerServices } from './services.ts';
+import type { Share, Shares } from './shares.ts';
 import { Slot } from './slot.ts';
 import type { Wire } from './wire.ts';
 
@@ -46,6 +49,8 @@ const MAX_BULKY = 2;
 export interface ConnectionShared {
   readonly services: BrokerServices;
   readonly gate: Gate;
+  /** Of the log's bytes in flight: Produce that is worked on. */
+  readonly inFlight: Shares;
   /** Of replies to slow readers. */
   readonly copies: CopyBudget;
   readonly pool: BufferPool;
@@ -69,6 +74,8 @@ export interface ConnectionOptions {
 interface WaitingFrame {
   readonly frame: Buffer;
   readonly receivedMs: number;
+  /** From which its bytes are taken. */
+  readonly share: Share;
 }
 
 export class Connection implements ClientConnection {
@@ -95,7 +102,9 @@ export class Connection implements ClientConnection {
   /** Bulky requests whose reply isn't out. */
   #bulky = 0;
   #paused = false;
-  #waitsForRelief = false;
+  /** Of the gate's bytes, of the log's: opened when first needed, for who the client is by then. */
+  #received: Share | undefined;
+  #produced: Share | undefined;
   /** No further request is started: the peer sent garbage, or the broker stops. */
   #ending = false;
   #hungUp = false;
@@ -124,10 +133,14 @@ export class Connection implements ClientConnection {
     this.#mute = new Mute(shared.services.clock, this.#pump);
     this.#lastProgressMs = shared.services.clock.monotonic();
     this.#outbox = new Outbox(wire, () => this.#sentSome(), shared.copies);
+    const shareOf = () => this.#receivedShare();
     this.#receiver = new FrameReceiver({
       landing: shared.landing,
       pool: shared.pool,
       gate: shared.gate,
+      get share() {
+        return shareOf();
+      },
       // Nobody may make the broker hold much before it is known who they are.
       get maxFrameBytes() {
         return session.trusted ? values['socket.request.max.bytes'] : session.maxTokenBytes;
@@ -170,8 +183,11 @@ export class Connection implements ClientConnection {
     this.#abort.abort(new FloeError('cancelled', 'the client is gone'));
     this.#receiver.close();
     this.#mute.cancel();
-    this.#shared.gate.forget(this.#pump);
-    for (const { frame } of this.#waiting.splice(0)) this.#shared.gate.release(frame.length);
+    const { gate, inFlight } = this.#shared;
+    gate.forget(this.#pump);
+    for (const { frame, share } of this.#waiting.splice(0)) gate.release(frame.length, share);
+    if (this.#received !== undefined) gate.close(this.#received);
+    if (this.#produced !== undefined) inFlight.close(this.#produced);
     this.#outbox.close();
     this.#sendReplies();
     for (const action of this.#drained.splice(0)) action();
@@ -229,8 +245,9 @@ export class Connection implements ClientConnection {
     if (this.#waiting.length === 0 && this.#mayStart(this.#keyOf(frame))) {
       this.#start(frame, receivedMs, false);
     } else {
-      this.#waiting.push({ frame: Buffer.from(frame), receivedMs });
-      this.#shared.gate.take(frame.length);
+      const share = this.#receivedShare();
+      this.#waiting.push({ frame: Buffer.from(frame), receivedMs, share });
+      this.#shared.gate.take(frame.length, share);
     }
   }
 
@@ -247,20 +264,39 @@ export class Connection implements ClientConnection {
       gate.whenOpen(this.#pump);
       return false;
     }
-    if (apiKey === PRODUCE_KEY && services.log.congested) {
-      this.#waitForRelief();
-      return false;
-    }
-    return true;
+    return apiKey !== PRODUCE_KEY || this.#mayProduce();
   }
 
-  #waitForRelief(): void {
-    if (this.#waitsForRelief) return;
-    this.#waitsForRelief = true;
-    this.#shared.services.log.whenRelieved(() => {
-      this.#waitsForRelief = false;
-      this.#startWaiting();
-    });
+  #mayProduce(): boolean {
+    const { services, inFlight } = this.#shared;
+    // One that hasn't authenticated is refused when its request is opened.
+    if (!this.session.trusted) return true;
+    this.#produced ??= inFlight.open(this.#user);
+    const share = this.#produced;
+    if (inFlight.admits(share)) return true;
+    if (inFlight.wait(share, this.#pump)) {
+      const reason = services.log.congested ? 'log' : 'share';
+      const help =
+        'Produce requests that waited: the log is congested, or their client has its share';
+      services.metrics.count('floe_broker_produce_waits_total', help, { reason });
+    }
+    return false;
+  }
+
+  /** Whose shares are used: who the client has shown to be, else its address. */
+  get #user(): string {
+    const { principal, host } = this.access.who;
+    return principal === ANONYMOUS ? host : `${principal.type}:${principal.name}`;
+  }
+
+  #receivedShare(): Share {
+    const user = this.#user;
+    const share = this.#received;
+    if (share?.user.name === user) return share;
+    // Authenticated since: what is held still is given back to the share that it was taken from.
+    if (share !== undefined) this.#shared.gate.close(share);
+    this.#received = this.#shared.gate.share(user);
+    return this.#received;
   }
 
   /** Starts what waited, in order, as far as it may. */
@@ -269,10 +305,10 @@ export class Connection implements ClientConnection {
     if (this.#starting || this.#closed) return;
     this.#starting = true;
     while (this.#waiting.length > 0 && !this.#ending) {
-      const { frame, receivedMs } = this.#waiting[0]!;
+      const { frame, receivedMs, share } = this.#waiting[0]!;
       if (!this.#mayStart(this.#keyOf(frame))) break;
       this.#waiting.shift();
-      this.#shared.gate.release(frame.length);
+      this.#shared.gate.release(frame.length, share);
       // What a quota made it wait is no fault of ours: the log of slow requests doesn't count it.
       this.#start(frame, Math.max(receivedMs, this.#mute.endedMs), true);
     }
@@ -334,10 +370,11 @@ export class Connection implements ClientConnection {
   /** Starts the request once what it needs is there; until then nothing behind it starts. */
   #prepare(slot: Slot, body: never, learnt: Promise<unknown>): void {
     const { gate } = this.#shared;
+    const share = this.#receivedShare();
     this.#preparing = true;
-    gate.take(slot.requestBytes);
+    gate.take(slot.requestBytes, share);
     const go = (start: () => void) => {
-      gate.release(slot.requestBytes);
+      gate.release(slot.requestBytes, share);
       this.#preparing = false;
       start();
       this.#startWaiting();
@@ -350,12 +387,15 @@ export class Connection implements ClientConnection {
 
   #handle(slot: Slot, body: never, prepared?: unknown): void {
     const { handler } = slot;
-    const { gate } = this.#shared;
+    const { gate, inFlight } = this.#shared;
     slot.startedMs = this.#now();
     const counted = handler.waits !== true;
     if (counted) gate.enter();
+    const share = handler.api.key === PRODUCE_KEY ? this.#produced : undefined;
+    if (share !== undefined) inFlight.take(share, slot.requestBytes);
     const settle = (outcome: unknown) => {
       if (counted) gate.leave();
+      if (share !== undefined) inFlight.give(share, slot.requestBytes);
       try {
         this.#settle(slot, outcome);
       } catch (caught) {

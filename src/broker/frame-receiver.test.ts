@@ -18,6 +18,7 @@ function receiving(options: { maxFrameBytes?: number; maxBytes?: number } = {}):
     landing: Buffer.alloc(1_000),
     pool: new BufferPool(),
     gate,
+    share: gate.share('u'),
     maxFrameBytes: options.maxFrameBytes ?? 2 ** 24,
     onFrame: (frame) => state.frames.push(Buffer.from(frame)),
     onNoRoom: () => {
@@ -92,8 +93,9 @@ describe('FrameReceiver', () => {
 
   it('asks for a pause when the gate is full, and still takes what arrives', () => {
     const state = receiving({ maxBytes: 1 });
-    state.gate.take(2);
-    expect(state.gate.admits({})).toBe(true);
+    const other = state.gate.share('u');
+    state.gate.take(2, other);
+    expect(state.gate.admits(other)).toBe(true);
     const body = Buffer.alloc(SMALL_FRAME_BYTES + 1, 9);
     feedTargets(state.receiver, framed(body), [1_000]);
     expect(state.noRoom).toBeGreaterThan(0);

@@ -6,6 +6,7 @@ import { assert } from '../base/assert.ts';
 import { FloeError } from '../base/error.ts';
 import type { BufferPool } from './buffer-pool.ts';
 import type { Gate } from './gate.ts';
+import type { Share } from './shares.ts';
 
 /** Length field of a frame. */
 const SIZE_BYTES = 4;
@@ -25,6 +26,8 @@ export interface FrameReceiverOptions {
   readonly landing: Buffer;
   readonly pool: BufferPool;
   readonly gate: Gate;
+  /** What the connection has of the gate's bytes. */
+  readonly share: Share;
   readonly maxFrameBytes: number;
   /** A whole frame without its length field. Its bytes are valid until this returns. */
   onFrame(frame: Buffer): void;
@@ -42,6 +45,8 @@ export class FrameReceiver {
   #frameBytes = 0;
   #filled = 0;
   #reserved = 0;
+  /** Where the reserved bytes were taken from. */
+  #share: Share | undefined;
   #view: Buffer | undefined;
 
   constructor(options: FrameReceiverOptions) {
@@ -55,7 +60,7 @@ export class FrameReceiver {
 
   /** True while a large frame has begun and the gate has no room for more of it. */
   get starved(): boolean {
-    return this.#reserved > 0 && !this.#options.gate.admits(this);
+    return this.#share !== undefined && !this.#options.gate.admits(this.#share);
   }
 
   /** Where the next bytes should be read into. */
@@ -166,7 +171,8 @@ export class FrameReceiver {
     if (this.#frameBytes <= SMALL_FRAME_BYTES) return;
     const more = Math.min(bytes, this.#frameBytes) - this.#reserved;
     this.#reserved += more;
-    gate.take(more);
+    this.#share ??= this.#options.share;
+    gate.take(more, this.#share);
     if (this.starved) onNoRoom();
   }
 
@@ -175,7 +181,9 @@ export class FrameReceiver {
     this.#options.pool.give(this.#frame);
     this.#frame = undefined;
     const reserved = this.#reserved;
+    const share = this.#share;
     this.#reserved = 0;
-    if (reserved > 0) this.#options.gate.release(reserved, this);
+    this.#share = undefined;
+    if (share !== undefined) this.#options.gate.release(reserved, share, true);
   }
 }

@@ -43,10 +43,10 @@ describe('Gate', () => {
 
   it('lets one large request at a time go on past the limit of bytes', () => {
     const gate = new Gate({ maxRequests: 9, maxBytes: 100 });
-    const [first, second] = [{}, {}];
-    gate.take(100);
+    const [first, second] = [gate.share('u'), gate.share('u')];
+    gate.take(100, first);
     expect(gate.admits(first)).toBe(true);
-    gate.take(50);
+    gate.take(50, first);
     expect([gate.admits(second), gate.admits(first), gate.admits(second)]).toEqual([
       true,
       false,
@@ -54,10 +54,28 @@ describe('Gate', () => {
     ]);
     const woken: string[] = [];
     gate.whenRoom(() => woken.push('first'));
-    gate.release(10);
+    gate.release(10, first);
     expect(woken).toEqual([]);
-    gate.release(20, second);
+    gate.release(20, first);
+    expect(woken).toEqual([]);
+    gate.release(0, second, true);
     expect(woken).toEqual(['first']);
     expect(gate.admits(first)).toBe(true);
+  });
+
+  it('keeps room for others: what one user has received goes on one request at a time', () => {
+    const gate = new Gate({ maxRequests: 9, maxBytes: 900, factor: () => 2 });
+    const [greedy, more, other] = [gate.share('u'), gate.share('u'), gate.share('v')];
+    gate.take(300, greedy);
+    expect(gate.admits(greedy)).toBe(true);
+    gate.take(320, greedy);
+    expect([gate.admits(greedy), gate.admits(more), gate.admits(other)]).toEqual([
+      true,
+      false,
+      true,
+    ]);
+    gate.release(620, greedy, true);
+    expect(gate.admits(more)).toBe(true);
+    expect(gate.bytes).toBe(0);
   });
 });

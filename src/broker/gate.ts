@@ -1,25 +1,35 @@
 // Limits over all connections: requests being worked on, and bytes of requests received but not yet worked on.
 // A connection that meets a limit stops reading and is called back when there is room, in order of arrival.
 // Small requests need no bytes from here: they are the reserve by which groups go on while producers wait.
-// Past the limit of bytes one large request at a time still goes on, or requests that are all half there would
-// wait for one another for ever.
+// Of the bytes every connection and user has a share (shares.ts), so that requests of one, half there or not worked on,
+// leave room for those of others. Past it one large request at a time still goes on, or requests that are all half there
+// would wait for one another for ever.
+import { type Share, Shares } from './shares.ts';
 
 export interface GateLimits {
   readonly maxRequests: number;
   readonly maxBytes: number;
+  /** See SharesOptions. Default: no shares but what is free. */
+  readonly factor?: () => number;
 }
 
 export class Gate {
   readonly #limits: GateLimits;
   readonly #waitOpen = new Set<() => void>();
   readonly #waitRoom = new Set<() => void>();
+  readonly #shares: Shares;
   #requests = 0;
   #bytes = 0;
   /** Whose request goes on past the limit. */
-  #favoured: object | undefined;
+  #favoured: Share | undefined;
 
   constructor(limits: GateLimits) {
     this.#limits = limits;
+    this.#shares = new Shares({
+      // At the limit itself the next one still goes on.
+      free: () => limits.maxBytes - this.#bytes + 1,
+      factor: limits.factor ?? (() => Number.POSITIVE_INFINITY),
+    });
   }
 
   get requests(): number {
@@ -44,22 +54,33 @@ export class Gate {
     this.#wake(this.#waitOpen, () => this.open);
   }
 
+  /** What a connection of the user holds of the bytes, until {@link close}. */
+  share(user: string): Share {
+    return this.#shares.open(user);
+  }
+
+  close(share: Share): void {
+    this.#shares.close(share);
+  }
+
   /** Accounts for bytes that arrived or are about to. */
-  take(bytes: number): void {
+  take(bytes: number, share: Share): void {
     this.#bytes += bytes;
+    this.#shares.take(share, bytes);
   }
 
-  /** Whether `owner` may receive more of a large request; if not, it waits by `whenRoom`. */
-  admits(owner: object): boolean {
-    if (this.#bytes <= this.#limits.maxBytes) return true;
-    this.#favoured ??= owner;
-    return this.#favoured === owner;
+  /** Whether the connection may receive more of a large request; if not, it waits by `whenRoom`. */
+  admits(share: Share): boolean {
+    if (this.#shares.admits(share)) return true;
+    this.#favoured ??= share;
+    return this.#favoured === share;
   }
 
-  /** The bytes were worked on, or their connection is gone. */
-  release(bytes: number, owner?: object): void {
+  /** The bytes were worked on, or their connection is gone; `whole`: a large request has been received, or never will be. */
+  release(bytes: number, share: Share, whole = false): void {
     this.#bytes -= bytes;
-    if (owner !== undefined && owner === this.#favoured) this.#favoured = undefined;
+    this.#shares.give(share, bytes);
+    if (whole && share === this.#favoured) this.#favoured = undefined;
     const room = () => this.#bytes <= this.#limits.maxBytes || this.#favoured === undefined;
     this.#wake(this.#waitRoom, room);
   }

@@ -32,6 +32,7 @@ import { Router } from './router.ts';
 import { type BoundListener, KafkaServer, type ListenerOptions } from './server.ts';
 import type { BrokerServices } from './services.ts';
 import type { BrokerSettings } from './settings.ts';
+import { Shares } from './shares.ts';
 import { ClientTelemetry } from './telemetry/client-telemetry.ts';
 import { type TopicConfigExtension, TopicConfigs } from './topic-configs.ts';
 import { type TransactionCoordinator, transactionHandlers } from './transactions/index.ts';
@@ -114,6 +115,13 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const services = await buildServices(options, endpoints, fetchWaits);
   const { config, metrics, clock } = services;
   const stats = new RequestStats(metrics, clock);
+  const factor = () => config.values['request.share.factor'];
+  const inFlight = new Shares({
+    free: () => options.log.room,
+    whenFree: (action) => options.log.whenRelieved(action),
+    factor,
+  });
+  observeShares(metrics, inFlight);
   const server = new KafkaServer(
     {
       services,
@@ -121,7 +129,9 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       gate: new Gate({
         maxRequests: config.values['queued.max.requests'],
         maxBytes: config.values['queued.max.request.bytes'],
+        factor,
       }),
+      inFlight,
       pool: new BufferPool(),
       landing: Buffer.allocUnsafeSlow(LANDING_BYTES),
       stats,
@@ -149,6 +159,15 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     services,
     stop: () => server.stop(),
   };
+}
+
+function observeShares(metrics: Metrics, shares: Shares): void {
+  const waiting = 'Connections whose next Produce waits for bytes in flight';
+  metrics.observeGauge('floe_broker_produce_waiting', waiting, () => shares.waiting);
+  const largest = 'Bytes of Produce in flight of the user that has most of them';
+  metrics.observeGauge('floe_broker_produce_largest_user_bytes', largest, () => shares.largest);
+  const users = 'Users whose connections have produced';
+  metrics.observeGauge('floe_broker_produce_users', users, () => shares.users);
 }
 
 async function buildServices(

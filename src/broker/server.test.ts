@@ -5,6 +5,7 @@ import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock, systemClock } from '../base/clock.ts';
 import { silentLogger } from '../base/log.ts';
+import { noMetrics } from '../base/metrics.ts';
 import { encodeRequest } from '../protocol/envelope.ts';
 import { produceApi } from '../protocol/messages/00-produce.ts';
 import { fetchApi } from '../protocol/messages/01-fetch.ts';
@@ -167,6 +168,19 @@ describe('order of replies', () => {
   });
 });
 
+/** The next reply to a Produce, while `commit` goes on. */
+async function answered(from: RawClient, commit: () => void) {
+  let done = false;
+  const reply = from.receive(produceApi, 8).finally(() => {
+    done = true;
+  });
+  while (!done) {
+    commit();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return reply;
+}
+
 describe('back-pressure', () => {
   it('congestion mutes connections that produce, not the others', async () => {
     await start();
@@ -180,6 +194,32 @@ describe('back-pressure', () => {
     test.log.relieve();
     const { response } = await producer.receive(produceApi, 8);
     expect(response.responses[0]!.partitionResponses[0]!.errorCode).toBe(0);
+  });
+
+  it('a client that has its share of the bytes in flight waits; one that has none goes before it', async () => {
+    const gauges = new Map<string, () => number>();
+    await start({
+      metrics: { ...noMetrics, observeGauge: (name, _help, read) => gauges.set(name, read) },
+    });
+    const waiting = () => gauges.get('floe_broker_produce_waiting')!();
+    const [greedy, other] = [await client(), await client()];
+    test.log.autoCommit = false;
+    test.log.roomBytes = 1_000;
+    const send = (from: RawClient, bytes: number) =>
+      from.send(produceApi, 8, produceRequest('t', batchOf(['x'.repeat(bytes)])));
+    // Both share an address, so they are one user, whose share is eight times what is free.
+    for (let n = 0; n < 4; n += 1) send(greedy, 5_000);
+    await until(() => waiting() === 1);
+    send(other, 100);
+    await until(() => waiting() === 2);
+    expect((await versions(await client())).errorCode).toBe(0);
+    expect(test.log.pending).toBe(2);
+    test.log.commit(1);
+    await greedy.receive(produceApi, 8);
+    // What comes after it waited before it.
+    const { response } = await answered(other, () => test.log.commit(1));
+    expect(response.responses[0]!.partitionResponses[0]!.baseOffset).toBe(2);
+    for (let n = 0; n < 3; n += 1) await answered(greedy, () => test.log.commit());
   });
 
   it('a client that does not read gets no more read for it', async () => {

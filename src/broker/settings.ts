@@ -1,7 +1,7 @@
 // Settings of the broker, under Kafka's names where Kafka has them, with Floe's defaults and reasons.
 // Group settings are in groups/, topic configs in topic-configs.ts. Resolved once by the composition root;
 // the few that may change while running do so through BrokerConfig.
-import { bool, int, list, long, oneOf, text, type Values } from '../base/settings.ts';
+import { bool, double, int, list, long, oneOf, text, type Values } from '../base/settings.ts';
 import { protocolSettings } from '../protocol/settings.ts';
 import { compatSettings } from './compat-settings.ts';
 import { quotaSettings } from './quotas/settings.ts';
@@ -135,6 +135,12 @@ export const brokerSettings = {
     default: 256 * MIB,
     min: MIB,
     doc: 'Bytes of requests received and not yet worked on, over all connections; past it large ones wait.',
+  }),
+  'request.share.factor': double({
+    default: 8,
+    min: 0.1,
+    max: 1_000,
+    doc: 'One connection, and all of one user together, may have so many times what is free of log.in.flight.bytes in Produce under way, and of queued.max.request.bytes in requests received: a client alone gets eight ninths, two that want all get half each, and there is always room for others. Smaller: more is kept free.',
   }),
   'connection.max.requests': int({
     default: 1_000,

@@ -50,6 +50,8 @@ export class MemoryLog implements Log {
   /** False: appends wait for `commit`. */
   autoCommit = true;
   congested = false;
+  /** While it isn't congested. */
+  roomBytes = 2 ** 30;
   /** True: runs are handed out raw, as from storage, and the broker has to patch headers. */
   raw = false;
   /** Results handed out and not released. */
@@ -66,6 +68,10 @@ export class MemoryLog implements Log {
   }
 
   readonly maxAppendBytes = 8 * 2 ** 20;
+
+  get room(): number {
+    return this.congested ? 0 : this.roomBytes;
+  }
 
   readonly lastCommitNumber = 0;
 
@@ -87,10 +93,15 @@ export class MemoryLog implements Log {
     });
   }
 
-  /** Commits what was admitted. */
-  commit(): void {
+  /** Appends that wait for {@link commit}. */
+  get pending(): number {
+    return this.#pending.length;
+  }
+
+  /** Commits what was admitted, or the first so many appends. */
+  commit(count = this.#pending.length): void {
     const moved = new Set<number>();
-    const settled = this.#pending.splice(0).map(({ items, resolve }) => ({
+    const settled = this.#pending.splice(0, count).map(({ items, resolve }) => ({
       resolve,
       outcomes: items.map((item) => this.#commitItem(item, moved)),
     }));

@@ -244,6 +244,10 @@ export class Admission {
     return this.#inFlightBytes > this.#options.inFlightBytes || !this.#backlog.empty;
   }
 
+  get room(): number {
+    return this.congested ? 0 : Math.max(1, this.#options.inFlightBytes - this.#inFlightBytes);
+  }
+
   whenRelieved(action: () => void): void {
     if (this.congested) this.#onRelief.push(action);
     else action();

@@ -150,6 +150,10 @@ export class FrontLog implements Log {
     return this.#admission.congested;
   }
 
+  get room(): number {
+    return this.#admission.room;
+  }
+
   whenRelieved(action: () => void): void {
     this.#admission.whenRelieved(action);
   }

@@ -128,6 +128,8 @@ export interface Log extends Component {
   readonly maxAppendBytes: number;
   /** True while bytes in flight exceed the bound: stop reading sockets that produce. */
   readonly congested: boolean;
+  /** Bytes that may be in flight besides those that are: 0 while it is congested, else above. */
+  readonly room: number;
   /** Calls back once when congestion ends (at once when there is none). */
   whenRelieved(action: () => void): void;
   read(request: ReadRequest): Promise<ReadResult>;

@@ -35,6 +35,7 @@ interface Partition {
 
 export class MemoryLog implements Log {
   readonly congested = false;
+  readonly room = 2 ** 30;
   /** Reads made, for tests of what is read again. */
   reads = 0;
   pinned = 0;
