@@ -6,6 +6,7 @@ import { Command } from 'commander';
 import { FloeError, isFloeError } from '../base/error.ts';
 import { freeThreadLimits } from '../base/thread-memory.ts';
 import { addAuthOptions } from './client-auth.ts';
+import { stayingAlive } from './stay-alive.ts';
 
 // Compiled code of the sources and their dependencies is kept: a start then takes a fraction of the time. Threads
 // learn of it by the environment; without it each of them loads its own compiler of TypeScript (25 MB).
@@ -51,7 +52,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 });
 
 try {
-  await main();
+  await stayingAlive(main);
 } catch (caught) {
   const error = FloeError.from(caught);
   process.stderr.write(`floe: ${error.message}\n`);

@@ -53,7 +53,6 @@ function collect(value: string, values: readonly string[]): readonly string[] {
 
 async function run(flags: ServeFlags): Promise<void> {
   const floe = await serve(serveOptions(flags));
-  process.stdout.write(`${readyLine(floe)}\n`);
   let stopping = false;
   const stop = () => {
     if (stopping) return;
@@ -64,6 +63,8 @@ async function run(flags: ServeFlags): Promise<void> {
   process.on('SIGTERM', stop);
   process.on('SIGHUP', () => floe.reload());
   process.on('SIGINT', stop);
+  // Who reads it may send a signal at once.
+  process.stdout.write(`${readyLine(floe)}\n`);
 }
 
 interface Readiness {
