@@ -24,6 +24,8 @@ export interface ChoiceLimits {
 export interface CompactionJob {
   readonly reason: 'scattered' | 'dead' | 'merge';
   readonly objectIds: readonly number[];
+  /** Of a merge: see {@link tierOf}. */
+  readonly tier?: number;
 }
 
 /** The oldest work there is; `settled` are objects that a merge would not improve. */
@@ -33,11 +35,11 @@ export function chooseJob(
   more: {
     readonly limits: ChoiceLimits;
     readonly settled: ReadonlySet<number>;
-    /** Objects that a merge takes now. Default: `limits.fanIn`. */
-    readonly fanIn?: number;
+    /** Objects that a merge of a tier takes now. Default: `limits.fanIn`. */
+    readonly fanInOf?: (tier: number) => number;
   },
 ): CompactionJob | undefined {
-  const { limits, settled, fanIn = limits.fanIn } = more;
+  const { limits, settled, fanInOf = () => limits.fanIn } = more;
   const old = uses.filter(
     ({ object, entries }) => entries > 0 && nowMs - object.createdMs >= limits.minAgeMs,
   );
@@ -49,9 +51,35 @@ export function chooseJob(
   const dead = upTo(old.filter(isMostlyDead), limits.objectBytes);
   if (dead.length > 0) return { reason: 'dead', objectIds: dead };
   const small = old.filter((use) => isSmall(use, limits) && !settled.has(use.object.objectId));
-  const merged = upToEntries(small, fanIn);
-  if (merged.length < fanIn && merged.length === small.length) return undefined;
-  return merged.length < 2 ? undefined : { reason: 'merge', objectIds: merged };
+  return chooseMerge(small, limits, fanInOf);
+}
+
+/**
+ * Merges take objects whose shares are alike, the smallest first: a large share that is rewritten for the sake of a small
+ * one gains little, and would be rewritten many times on its way to a size that is left alone.
+ */
+function chooseMerge(
+  small: readonly ObjectUse[],
+  limits: ChoiceLimits,
+  fanInOf: (tier: number) => number,
+): CompactionJob | undefined {
+  const tiers = Map.groupBy(small, (use) => tierOf(use, limits));
+  for (const tier of [...tiers.keys()].sort((a, b) => b - a)) {
+    const uses = tiers.get(tier)!;
+    const fanIn = fanInOf(tier);
+    const objectIds = upToEntries(uses, fanIn);
+    const enough = objectIds.length === fanIn || objectIds.length < uses.length;
+    if (enough && objectIds.length > 1) return { reason: 'merge', objectIds, tier };
+  }
+  return undefined;
+}
+
+/** How many merges an object's shares are away from a size that is left alone, each making them `fanIn` times as large. */
+function tierOf(
+  { liveBytes, entries }: ObjectUse,
+  { smallShareBytes, fanIn }: ChoiceLimits,
+): number {
+  return Math.floor(Math.log((smallShareBytes * entries) / liveBytes) / Math.log(fanIn));
 }
 
 /** Rows of a job are held in memory together. */

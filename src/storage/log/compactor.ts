@@ -60,6 +60,8 @@ export interface CompactorOptions {
 const RANGE_BYTES = 1024 * 1024;
 /** Objects looked at per step. */
 const LOOK_AT_ONCE = 16;
+/** A merge makes shares at least this part of the fan-in larger: with less, bytes are written too often on their way. */
+const WORTH_SHARE = 0.5;
 /** Unsealed objects taken together at most: what a broker at rest writes in two minutes. */
 const MAX_OPEN_SOURCES = 512;
 
@@ -82,8 +84,8 @@ export class Compactor {
   readonly #damaged = new Set<number>();
   /** The same of unsealed objects, which are taken in order only: every other step leaves them out. */
   #openDamaged = false;
-  /** Objects of a merge; more while those that were looked at had no partitions in common. */
-  #fanIn: number;
+  /** Objects of a merge, by tier; more while those that were looked at had too few partitions in common. */
+  readonly #fanIns = new Map<number, number>();
   #seen = new Set<number>();
   #after = 0;
   #job: CompactionJob | undefined;
@@ -92,7 +94,6 @@ export class Compactor {
   constructor(options: CompactorOptions) {
     this.#options = { ...options, store: storeFor(options.store, 'compaction') };
     this.#tag = clusterTag(options.clusterId);
-    this.#fanIn = options.limits.fanIn;
   }
 
   /**
@@ -155,7 +156,8 @@ export class Compactor {
       .filter(({ object }) => !this.#damaged.has(object.objectId))
       .sort((a, b) => a.object.objectId - b.object.objectId);
     const { clock, limits } = this.#options;
-    return chooseJob(uses, clock.now(), { limits, settled: this.#settled, fanIn: this.#fanIn });
+    const fanInOf = (tier: number) => this.#fanIns.get(tier) ?? limits.fanIn;
+    return chooseJob(uses, clock.now(), { limits, settled: this.#settled, fanInOf });
   }
 
   #forgetJob({ objectIds }: CompactionJob): void {
@@ -195,21 +197,19 @@ export class Compactor {
     return { rows: taken, openObjects: [], shares: await this.#sharesOf(taken) };
   }
 
-  /** A merge of objects that share few partitions would only move bytes. */
-  #pays({ reason, objectIds }: CompactionJob, rows: readonly ObjectEntry[]): boolean {
+  /** A merge of objects that share few partitions would do little but move bytes. */
+  #pays({ reason, objectIds, tier = 0 }: CompactionJob, rows: readonly ObjectEntry[]): boolean {
     if (reason !== 'merge') return true;
-    const { fanIn, maxFanIn = fanIn } = this.#options.limits;
+    const { fanIn: least, maxFanIn = least } = this.#options.limits;
+    const fanIn = this.#fanIns.get(tier) ?? least;
     const partitions = new Set(rows.map((row) => row.partitionId)).size;
-    if (rows.length >= partitions * 2) {
-      this.#fanIn = fanIn;
-      return true;
-    }
+    if (rows.length >= partitions * Math.max(2, least * WORTH_SHARE)) return true;
     // With those that came later they may have partitions in common.
-    if (this.#fanIn * 2 <= maxFanIn && objectIds.length === this.#fanIn) {
-      this.#fanIn *= 2;
+    if (fanIn * 2 <= maxFanIn && objectIds.length === fanIn) {
+      this.#fanIns.set(tier, fanIn * 2);
       return false;
     }
-    this.#fanIn = fanIn;
+    this.#fanIns.delete(tier);
     for (const objectId of objectIds) this.#settled.add(objectId);
     return false;
   }

@@ -242,8 +242,8 @@ export class Maintenance implements Component {
 
 /** Reads of a store that it has under way at once. */
 const PARALLEL_READS = 4;
-/** On a store so many times as many objects as usual may go into a merge. */
-const STORE_FAN_IN = 8;
+/** On a store so many times as many objects as usual may go into a merge: their shares are small, and then sorted apart. */
+const STORE_FAN_IN = 64;
 
 /** What compaction finds worth doing, and how it reads: of local files, or of a store over the network (`stored`). */
 export function compactionOf(
