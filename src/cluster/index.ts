@@ -4,7 +4,6 @@ export {
   type Cluster,
   type ClusterNode,
   type Leases,
-  OWN_COMPACTION,
   type WantedLease,
 } from './cluster.ts';
 export { Copies, type CopiesOptions } from './copies.ts';
