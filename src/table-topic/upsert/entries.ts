@@ -76,7 +76,8 @@ export class Entries implements EntryColumns {
   }
 }
 
-const COLUMNS = ['hashes', 'files', 'positions', 'commits', 'partitions', 'offsets'] as const;
+const UNSTAMPED = ['hashes', 'files', 'positions'] as const;
+const COLUMNS = [...UNSTAMPED, 'commits', 'partitions', 'offsets'] as const;
 
 /** Orders hashes as unsigned words, the first one foremost. */
 export function compareHashes(
@@ -105,7 +106,7 @@ export function compareStamps(a: EntryColumns, n: number, b: EntryColumns, m: nu
 }
 
 /** Above this many entries a radix sort is quicker than the engine's. */
-const RADIX_ENTRIES = 200_000;
+const RADIX_ENTRIES = 2_000;
 
 /** The entries' numbers in the order of their hashes; equal hashes in the order they came. */
 export function orderByHash(entries: EntryColumns): Uint32Array {
@@ -177,27 +178,112 @@ function radixOrder({ count, hashes }: EntryColumns): WordOrder {
   return from;
 }
 
-/** A copy in the order of hashes. */
+/** A copy in the order of hashes; equal hashes in the order they came. */
 export function sortedByHash(entries: EntryColumns): Entries {
-  const order = orderByHash(entries);
-  const { count } = entries;
-  const sorted = new Entries(Math.max(1, count));
-  sorted.count = count;
-  // Column by column: each loop reads one array.
-  const { hashes } = entries;
-  for (let n = 0, to = 0; n < count; n += 1) {
-    const at = order[n]! * HASH_WORDS;
-    sorted.hashes[to++] = hashes[at]!;
-    sorted.hashes[to++] = hashes[at + 1]!;
-    sorted.hashes[to++] = hashes[at + 2]!;
-    sorted.hashes[to++] = hashes[at + 3]!;
-  }
-  gather(sorted.files, entries.files, order);
-  gather(sorted.positions, entries.positions, order);
-  gather(sorted.commits, entries.commits, order);
-  gather(sorted.partitions, entries.partitions, order);
-  gather(sorted.offsets, entries.offsets, order);
+  const sorted = new Entries(Math.max(1, entries.count));
+  sorted.count = entries.count;
+  if (entries.count > BUCKET_ENTRIES) sortInBuckets(entries, sorted);
+  else gatherEntries(entries, orderByHash(entries), { into: sorted, stamped: true });
   return sorted;
+}
+
+/** Column by column: each loop reads one array. */
+function gatherEntries(
+  entries: EntryColumns,
+  order: Uint32Array,
+  { into, stamped }: { readonly into: Entries; readonly stamped: boolean },
+): void {
+  const { hashes } = entries;
+  for (let n = 0, to = 0; n < order.length; n += 1) {
+    const at = order[n]! * HASH_WORDS;
+    into.hashes[to++] = hashes[at]!;
+    into.hashes[to++] = hashes[at + 1]!;
+    into.hashes[to++] = hashes[at + 2]!;
+    into.hashes[to++] = hashes[at + 3]!;
+  }
+  gather(into.files, entries.files, order);
+  gather(into.positions, entries.positions, order);
+  if (!stamped) return;
+  gather(into.commits, entries.commits, order);
+  gather(into.partitions, entries.partitions, order);
+  gather(into.offsets, entries.offsets, order);
+}
+
+/** From here on the entries don't fit the processor's cache. */
+const BUCKET_ENTRIES = 100_000;
+/** By the highest bits of the hash. */
+const BUCKET_BITS = 8;
+const BUCKET_SHIFT = 32 - BUCKET_BITS;
+
+/**
+ * Many entries: first dealt out to buckets in one sequential pass, then each bucket is sorted in the processor's cache.
+ * Gathering millions of entries by number would miss it for every column of every entry.
+ */
+function sortInBuckets(entries: EntryColumns, into: Entries): void {
+  const { count, hashes } = entries;
+  const ends = new Uint32Array((1 << BUCKET_BITS) + 1);
+  for (let n = 0; n < count; n += 1) ends[(hashes[n * HASH_WORDS]! >>> BUCKET_SHIFT) + 1]! += 1;
+  for (let bucket = 1; bucket < ends.length; bucket += 1) ends[bucket]! += ends[bucket - 1]!;
+  // An index built from its table knows no stamps: there is nothing to move.
+  const { commits, partitions, offsets } = entries;
+  const stamped = [commits, partitions, offsets].some((column) => !isConstant(column, count));
+  const names = stamped ? COLUMNS : UNSTAMPED;
+  if (!stamped) {
+    into.commits.fill(commits[0]!, 0, count);
+    into.partitions.fill(partitions[0]!, 0, count);
+    into.offsets.fill(offsets[0]!, 0, count);
+  }
+  // Now the starts; dealing moves each to its bucket's end, the next one's start.
+  deal(entries, { starts: ends, stamped }, into);
+  let scratch = new Entries(1);
+  for (let bucket = 0, from = 0; from < count; bucket += 1) {
+    const to = ends[bucket]!;
+    const part = entriesBetween(into, from, to);
+    if (part.count > scratch.files.length) scratch = new Entries(part.count * 2);
+    gatherEntries(part, orderByHash(part), { into: scratch, stamped });
+    for (const name of names) part[name].set(scratch[name].subarray(0, part[name].length) as never);
+    from = to;
+  }
+}
+
+/** Copies entries to where their buckets are; `starts` by bucket move on. */
+function deal(
+  entries: EntryColumns,
+  { starts, stamped }: { readonly starts: Uint32Array; readonly stamped: boolean },
+  into: Entries,
+): void {
+  const { count, hashes, files, positions, commits, partitions, offsets } = entries;
+  for (let n = 0, at = 0; n < count; n += 1, at += HASH_WORDS) {
+    const place = starts[hashes[at]! >>> BUCKET_SHIFT]!++;
+    const to = place * HASH_WORDS;
+    into.hashes[to] = hashes[at]!;
+    into.hashes[to + 1] = hashes[at + 1]!;
+    into.hashes[to + 2] = hashes[at + 2]!;
+    into.hashes[to + 3] = hashes[at + 3]!;
+    into.files[place] = files[n]!;
+    into.positions[place] = positions[n]!;
+    if (!stamped) continue;
+    into.commits[place] = commits[n]!;
+    into.partitions[place] = partitions[n]!;
+    into.offsets[place] = offsets[n]!;
+  }
+}
+
+function isConstant(values: Int32Array | Float64Array, count: number): boolean {
+  for (let n = 1; n < count; n += 1) if (values[n] !== values[0]) return false;
+  return true;
+}
+
+function entriesBetween(entries: EntryColumns, from: number, to: number): EntryColumns {
+  return {
+    count: to - from,
+    hashes: entries.hashes.subarray(from * HASH_WORDS, to * HASH_WORDS),
+    files: entries.files.subarray(from, to),
+    positions: entries.positions.subarray(from, to),
+    commits: entries.commits.subarray(from, to),
+    partitions: entries.partitions.subarray(from, to),
+    offsets: entries.offsets.subarray(from, to),
+  };
 }
 
 function gather<T extends Int32Array | Uint32Array | Float64Array>(

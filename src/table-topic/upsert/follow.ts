@@ -61,7 +61,7 @@ export async function follow(request: FollowRequest): Promise<Followed> {
   const rows = new RowReader(request);
   let rowsRead = 0;
   for (let at = 0; at < unread.length; ) {
-    const entries = new Entries();
+    const entries = new Entries(rowsAtOnce(unread, at));
     const files: IndexedFile[] = [];
     while (at < unread.length && (files.length === 0 || entries.count < ENTRIES_AT_ONCE)) {
       const { file, sequenceNumber } = unread[at]!;
@@ -82,6 +82,14 @@ export async function follow(request: FollowRequest): Promise<Followed> {
   }
   store.apply({ snapshotId: request.snapshotId, deletesGone, deletes });
   return { filesRead: unread.length, rowsRead, duplicates };
+}
+
+/** Room for the files from `at` on that are read together, so that it needn't grow; what a manifest says isn't sure. */
+function rowsAtOnce(files: readonly { readonly file: DataFile }[], at: number): number {
+  let rows = 0;
+  for (let n = at; n < files.length && rows < ENTRIES_AT_ONCE; n += 1)
+    rows += files[n]!.file.recordCount;
+  return Math.max(1, Math.min(rows, ENTRIES_AT_ONCE * 1.25));
 }
 
 /** Known data files whose deletes are others by now. */

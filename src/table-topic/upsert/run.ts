@@ -174,13 +174,18 @@ export class Run {
     const { hashes } = probes;
     const window = probes.count * 8 >= this.blockCount ? WINDOW_BLOCKS : SPARSE_BLOCKS;
     let from = 0;
+    // Where the last probe was found or missed: the next one stands behind it, often close by.
+    let lastBlock = -1;
+    let lastEntry = 0;
     for (let probe = 0; probe < probes.count; probe += 1) {
       if (!wants(probe)) continue;
       from = this.#blockOf(hashes[probe * HASH_WORDS]! >>> 0, from);
       for (let at = from; at < this.blockCount; at += 1) {
         const block = this.block(at, window);
         const count = this.countIn(at);
-        let n = lowerBound(block, count, probes, probe);
+        let n = lowerBound(block, { from: at === lastBlock ? lastEntry : 0, count }, probes, probe);
+        lastBlock = at;
+        lastEntry = n;
         for (; n < count && compareHashes(block, n, probes, probe) === 0; n += 1) {
           found(probe, block, n);
         }
@@ -208,14 +213,23 @@ export class Run {
   }
 }
 
+/** The first of entries `[from, count)` that isn't before the probe: by steps that double, then by halves. */
 function lowerBound(
   block: EntryColumns,
-  count: number,
+  { from, count }: { readonly from: number; readonly count: number },
   probes: Pick<EntryColumns, 'hashes'>,
   probe: number,
 ): number {
-  let low = 0;
+  let low = from;
   let high = count;
+  for (let step = 1; low < count; step *= 2) {
+    const next = Math.min(low + step, count) - 1;
+    if (compareHashes(block, next, probes, probe) >= 0) {
+      high = next;
+      break;
+    }
+    low = next + 1;
+  }
   while (low < high) {
     const middle = (low + high) >>> 1;
     if (compareHashes(block, middle, probes, probe) < 0) low = middle + 1;
