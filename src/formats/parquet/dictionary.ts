@@ -13,6 +13,9 @@ const TRIAL_VALUES = 4096;
 /** Integers that lie this close together are told apart by a table instead of a hash. */
 const NARROW_RANGE = 1 << 14;
 
+/** Places of the table at first: few where there are few values. */
+const tableFor = (values: number) => (values < 1 << 9 ? 1 << 10 : 1 << 12);
+
 const mixPair = (a: number, b: number) => {
   const hash = Math.imul(a ^ Math.imul(b, 0x85ebca6b), 0x9e3779b1);
   return hash ^ (hash >>> 15);
@@ -40,7 +43,7 @@ export class DictionaryBuilder {
     this.#maxBytes = maxBytes;
     if (this.#indices.length < values.count) this.#indices = new Int32Array(values.count * 2);
     this.#count = 0;
-    this.#resetTable(1 << 12);
+    this.#resetTable(tableFor(values.count));
     const done = values.kind === 'bytes' ? this.#addBytes(values) : this.#addNumbers(values);
     if (!done || this.#count > values.count * 0.75) return null;
     const entries = this.#entries.slice(0, this.#count);
@@ -51,7 +54,7 @@ export class DictionaryBuilder {
     if (values.perValue <= 2 && values.width % 4 === 0) {
       const narrow = this.#addNarrow(values);
       if (narrow !== undefined) return narrow;
-      this.#resetTable(1 << 12);
+      this.#resetTable(tableFor(values.count));
     }
     return values.perValue === 2 ? this.#addPairs(values) : this.#addWords(values);
   }
