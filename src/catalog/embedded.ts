@@ -1,11 +1,7 @@
 // The embedded catalog: pointers in the metadata store, metadata files in the warehouse. A commit writes its metadata
-// file first and then moves the pointer by compare-and-set; a file whose move was provably refused is deleted, one
-// whose outcome is unknown is left. Not for: HTTP (http/routes.ts).
+// file first and then moves the pointer by compare-and-set (pointed-files.ts). Not for: HTTP (http/routes.ts).
 import type { Clock } from '../base/clock.ts';
 import { FloeError, isFloeError } from '../base/error.ts';
-import type { Logger } from '../base/log.ts';
-import type { IdSource } from '../base/prng.ts';
-import type { Values } from '../base/settings.ts';
 import {
   applyUpdates,
   checkRequirements,
@@ -16,7 +12,7 @@ import {
   type SortField,
   type TableMetadata,
 } from '../formats/iceberg/index.ts';
-import type { CatalogMetadata, PageRequest, PointerMove } from '../metadata/catalog.ts';
+import type { CatalogMetadata, PageRequest } from '../metadata/catalog.ts';
 import type {
   Catalog,
   CommitTableRequest,
@@ -25,22 +21,16 @@ import type {
   ProposedTable,
   TableIdentifier,
 } from './catalog.ts';
-import { catalogError, nameTaken, noNamespace } from './errors.ts';
-import { MetadataFiles, type StoredMetadata, TABLE_FORMAT, versionOf } from './metadata-files.ts';
-import { NameLocks } from './name-locks.ts';
+import { catalogError, noNamespace } from './errors.ts';
+import { type StoredMetadata, TABLE_FORMAT, versionOf } from './metadata-files.ts';
 import { checkName, namespaceKey, namespaceLevels, ownLocation, shownTable } from './names.ts';
+import { PointedFiles, type PointedFilesOptions } from './pointed-files.ts';
 import { purgeTable } from './purge.ts';
-import type { catalogSettings } from './settings.ts';
 import { EmbeddedViews } from './views.ts';
 import type { Warehouse } from './warehouse.ts';
 
-export interface EmbeddedCatalogOptions {
-  readonly metadata: CatalogMetadata;
-  readonly warehouse: Warehouse;
+export interface EmbeddedCatalogOptions extends PointedFilesOptions {
   readonly clock: Clock;
-  readonly ids: IdSource;
-  readonly logger: Logger;
-  readonly settings: Values<typeof catalogSettings>;
 }
 
 /** What a table is made from; ids in it are suggestions, the table's own are assigned afresh. */
@@ -67,20 +57,15 @@ export class EmbeddedCatalog implements Catalog {
   readonly warehouse: Warehouse;
   readonly views: EmbeddedViews;
   readonly #pointers: CatalogMetadata;
-  readonly #files: MetadataFiles<TableMetadata>;
+  readonly #pointed: PointedFiles<TableMetadata>;
   readonly #options: EmbeddedCatalogOptions;
-  readonly #locks = new NameLocks();
 
   constructor(options: EmbeddedCatalogOptions) {
     this.#options = options;
     this.#pointers = options.metadata;
     this.warehouse = options.warehouse;
     this.views = new EmbeddedViews(options);
-    this.#files = new MetadataFiles({
-      ...options,
-      format: TABLE_FORMAT,
-      cacheLimit: options.settings['catalog.metadata.cache.bytes'],
-    });
+    this.#pointed = new PointedFiles('table', TABLE_FORMAT, options);
   }
 
   // --- namespaces
@@ -136,27 +121,26 @@ export class EmbeddedCatalog implements Catalog {
 
   // --- tables
 
-  async listTables(
+  listTables(
     namespace: readonly string[],
     page?: PageRequest,
   ): Promise<readonly TableIdentifier[]> {
-    const names = await this.#pointers.listPointers('table', namespaceKey(namespace), page);
-    return names.map((name) => ({ namespace, name }));
+    return this.#pointed.list(namespace, page);
   }
 
   async tableExists(identifier: TableIdentifier): Promise<boolean> {
-    return (await this.#pointer(identifier)) !== undefined;
+    return (await this.#pointed.location(identifier)) !== undefined;
   }
 
   async loadTable(identifier: TableIdentifier): Promise<StoredTable> {
-    const pointer = await this.#pointer(identifier);
-    if (pointer === undefined) throw noTable(identifier);
-    return loaded(identifier, await this.#files.read(pointer.metadataLocation));
+    const location = await this.#pointed.location(identifier);
+    if (location === undefined) throw noTable(identifier);
+    return loaded(identifier, await this.#pointed.read(location));
   }
 
   /** The present metadata file's URI without reading it; undefined when there is no such table. */
-  async metadataLocation(identifier: TableIdentifier): Promise<string | undefined> {
-    return (await this.#pointer(identifier))?.metadataLocation;
+  metadataLocation(identifier: TableIdentifier): Promise<string | undefined> {
+    return this.#pointed.location(identifier);
   }
 
   async createTable(
@@ -173,24 +157,16 @@ export class EmbeddedCatalog implements Catalog {
   /** @throws FloeError `conflict` when the name is taken, `not-found` without the namespace, `invalid`. */
   async create(namespace: readonly string[], request: TableRequest): Promise<StoredTable> {
     const identifier = { namespace, name: request.name };
-    await this.#checkFree(identifier);
-    const stored = await this.#files.write(this.#newMetadata(namespace, request), 0);
-    await this.#settle([{ ...pointerName(identifier), from: undefined, to: stored.location }]);
-    return loaded(identifier, this.#files.keep(stored));
+    await this.#pointed.checkFree(identifier);
+    const to = await this.#pointed.write(this.#newMetadata(namespace, request), 0);
+    await this.#pointed.move([{ identifier, from: undefined, to }]);
+    return loaded(identifier, to);
   }
 
   /** The metadata that a create would make. Nothing is kept: the client commits it with `assert-create`. */
   async stageTable(namespace: readonly string[], request: TableRequest): Promise<TableMetadata> {
-    await this.#checkFree({ namespace, name: request.name });
+    await this.#pointed.checkFree({ namespace, name: request.name });
     return this.#newMetadata(namespace, request);
-  }
-
-  async #checkFree(identifier: TableIdentifier): Promise<void> {
-    checkName(identifier.name);
-    await this.namespaceProperties(identifier.namespace);
-    const { namespace, name } = pointerName(identifier);
-    const present = await this.#pointers.pointer(namespace, name);
-    if (present !== undefined) throw nameTaken('table', present.kind, identifier);
   }
 
   #newMetadata(namespace: readonly string[], request: TableRequest): TableMetadata {
@@ -230,20 +206,8 @@ export class EmbeddedCatalog implements Catalog {
    *   `not-found`, `timeout` (outcome unknown).
    */
   async commitTables(changes: readonly TableChange[]): Promise<StoredTable[]> {
-    const names = changes.map((change) => JSON.stringify(pointerName(change.identifier)));
-    if (new Set(names).size < names.length)
-      throw new FloeError('invalid', 'a commit names the same table twice');
-    return this.#locks.run(names, async () => {
-      const attempts = this.#options.settings['catalog.commit.attempts'];
-      for (let attempt = 1; ; attempt += 1) {
-        try {
-          return await this.#attempt(changes);
-        } catch (caught) {
-          const moved = isFloeError(caught, 'conflict') && caught.details['reason'] === 'moved';
-          if (!moved || attempt >= attempts) throw caught;
-        }
-      }
-    });
+    const identifiers = changes.map(({ identifier }) => identifier);
+    return this.#pointed.commit(identifiers, () => this.#attempt(changes));
   }
 
   async #attempt(changes: readonly TableChange[]): Promise<StoredTable[]> {
@@ -257,27 +221,24 @@ export class EmbeddedCatalog implements Catalog {
       throw caught;
     }
     const moves = prepared.filter((one) => one.stored.location !== one.before?.location);
-    await this.#settle(
+    await this.#pointed.move(
       moves.map(({ change, before, stored }) => ({
-        ...pointerName(change.identifier),
+        identifier: change.identifier,
         from: before?.location,
-        to: stored.location,
+        to: stored,
       })),
     );
     await this.#forget(prepared);
-    return prepared.map(({ change, stored }) =>
-      loaded(change.identifier, this.#files.keep(stored)),
-    );
+    return prepared.map(({ change, stored }) => loaded(change.identifier, stored));
   }
 
   async #next(change: TableChange): Promise<NextState> {
     const { identifier, requirements, updates } = change;
-    const pointer = await this.#pointer(identifier);
+    const location = await this.#pointed.location(identifier);
     const creates = requirements.some((one) => one.type === 'assert-create');
-    if (pointer === undefined && !creates) throw noTable(identifier);
-    if (pointer === undefined) await this.#checkFree(identifier);
-    const before =
-      pointer === undefined ? undefined : await this.#files.read(pointer.metadataLocation);
+    if (location === undefined && !creates) throw noTable(identifier);
+    if (location === undefined) await this.#pointed.checkFree(identifier);
+    const before = location === undefined ? undefined : await this.#pointed.read(location);
     checkRequirements(before?.metadata, requirements);
     if (before !== undefined && updates.length === 0)
       return { change, before, metadata: before.metadata, forgotten: [] };
@@ -292,22 +253,11 @@ export class EmbeddedCatalog implements Catalog {
     const { before, metadata } = next;
     if (before !== undefined && metadata === before.metadata) return { ...next, stored: before };
     const version = before === undefined ? 0 : versionOf(before.location) + 1;
-    return { ...next, stored: await this.#files.write(metadata, version) };
-  }
-
-  /** Moves the pointers; the files of a move that was provably refused go. */
-  async #settle(moves: readonly PointerMove[]): Promise<void> {
-    try {
-      await this.#pointers.movePointers(moves);
-    } catch (caught) {
-      if (isFloeError(caught, 'conflict', 'not-found', 'invalid'))
-        await this.#deleteQuietly(moves.map((move) => move.to));
-      throw caught;
-    }
+    return { ...next, stored: await this.#pointed.write(metadata, version) };
   }
 
   async #discard(prepared: readonly PreparedChange[]): Promise<void> {
-    await this.#deleteQuietly(
+    await this.#pointed.deleteQuietly(
       prepared
         .filter((one) => one.stored.location !== one.before?.location)
         .map((one) => one.stored.location),
@@ -318,17 +268,7 @@ export class EmbeddedCatalog implements Catalog {
   async #forget(prepared: readonly PreparedChange[]): Promise<void> {
     for (const { metadata, forgotten } of prepared) {
       if (metadata.properties?.['write.metadata.delete-after-commit.enabled'] === 'true')
-        await this.#deleteQuietly(forgotten);
-    }
-  }
-
-  /** A file that stays behind costs space, not truth: it is reported and nothing else. */
-  async #deleteQuietly(uris: readonly string[]): Promise<void> {
-    try {
-      await this.warehouse.delete(uris);
-    } catch (caught) {
-      const { message } = FloeError.from(caught);
-      this.#options.logger.warn({ files: uris, error: message }, 'metadata files left behind');
+        await this.#pointed.deleteQuietly(forgotten);
     }
   }
 
@@ -342,35 +282,26 @@ export class EmbeddedCatalog implements Catalog {
     if (options.overwrite === true) {
       checkName(identifier.name);
       await this.namespaceProperties(identifier.namespace);
-      from = (await this.#pointer(identifier))?.metadataLocation;
+      from = await this.#pointed.location(identifier);
     } else {
-      await this.#checkFree(identifier);
+      await this.#pointed.checkFree(identifier);
     }
-    let stored: StoredMetadata;
-    try {
-      stored = await this.#files.read(metadataLocation);
-    } catch (caught) {
-      if (!isFloeError(caught, 'corrupt', 'invalid', 'unsupported')) throw caught;
-      throw new FloeError('invalid', `can't register ${metadataLocation}: ${caught.message}`, {
-        cause: caught,
-      });
-    }
-    this.#checkLocation(stored.metadata);
-    await this.#pointers.movePointers([{ ...pointerName(identifier), from, to: stored.location }]);
-    return loaded(identifier, stored);
+    const to = await this.#pointed.readForeign(metadataLocation);
+    this.#checkLocation(to.metadata);
+    await this.#pointed.point([{ identifier, from, to }]);
+    return loaded(identifier, to);
   }
 
   /** Forgets a table and leaves every file of it; returns it as it was last. */
   async unregisterTable(identifier: TableIdentifier): Promise<StoredTable> {
     // Read before it is dropped: what can't be read stays registered.
     await this.loadTable(identifier);
-    const pointer = await this.#pointers.dropPointer(pointerName(identifier));
-    return loaded(identifier, await this.#files.read(pointer.metadataLocation));
+    const location = await this.#pointed.drop(identifier);
+    return loaded(identifier, await this.#pointed.read(location));
   }
 
-  async renameTable(from: TableIdentifier, to: TableIdentifier): Promise<void> {
-    checkName(to.name);
-    await this.#pointers.renamePointer(pointerName(from), pointerName(to));
+  renameTable(from: TableIdentifier, to: TableIdentifier): Promise<void> {
+    return this.#pointed.rename(from, to);
   }
 
   /** @throws FloeError `invalid` for a name that no table can have. */
@@ -384,25 +315,18 @@ export class EmbeddedCatalog implements Catalog {
     identifier: TableIdentifier,
     { purge }: { readonly purge: boolean },
   ): Promise<void> {
-    const pointer = await this.#pointers.dropPointer(pointerName(identifier));
+    const location = await this.#pointed.drop(identifier);
     if (!purge) return;
     try {
-      const stored = await this.#files.read(pointer.metadataLocation);
+      const stored = await this.#pointed.read(location);
       await purgeTable(this.warehouse, stored, this.#options.logger);
     } catch (caught) {
       const { message } = FloeError.from(caught);
       this.#options.logger.warn(
-        { table: shownTable(identifier), metadata: pointer.metadataLocation, error: message },
+        { table: shownTable(identifier), metadata: location, error: message },
         'purge stopped: files of the dropped table are left',
       );
     }
-  }
-
-  /** Undefined when there is no table of that name. */
-  async #pointer(identifier: TableIdentifier) {
-    const { namespace, name } = pointerName(identifier);
-    const pointer = await this.#pointers.pointer(namespace, name);
-    return pointer?.kind === 'table' ? pointer : undefined;
   }
 }
 
@@ -416,12 +340,6 @@ interface NextState {
 interface PreparedChange extends NextState {
   readonly stored: StoredMetadata;
 }
-
-const pointerName = ({ namespace, name }: TableIdentifier) => ({
-  kind: 'table' as const,
-  namespace: namespaceKey(namespace),
-  name,
-});
 
 const loaded = (identifier: TableIdentifier, stored: StoredMetadata): StoredTable => ({
   identifier,

@@ -1,10 +1,7 @@
 // Views of the embedded catalog: a pointer and a metadata file each, as tables have, under the same names. What a view
 // says in SQL is for the engines that know its dialect; nothing here reads it.
 import type { Clock } from '../base/clock.ts';
-import { FloeError, isFloeError } from '../base/error.ts';
-import type { Logger } from '../base/log.ts';
-import type { IdSource } from '../base/prng.ts';
-import type { Values } from '../base/settings.ts';
+import { isFloeError } from '../base/error.ts';
 import {
   applyViewUpdates,
   checkViewRequirements,
@@ -13,22 +10,15 @@ import {
   type ViewMetadata,
   type ViewVersion,
 } from '../formats/iceberg/index.ts';
-import type { CatalogMetadata, PageRequest } from '../metadata/catalog.ts';
+import type { PageRequest } from '../metadata/catalog.ts';
 import type { CommitTableRequest, TableIdentifier } from './catalog.ts';
-import { catalogError, nameTaken, noNamespace } from './errors.ts';
-import { MetadataFiles, type StoredView, VIEW_FORMAT, versionOf } from './metadata-files.ts';
-import { NameLocks } from './name-locks.ts';
-import { checkName, namespaceKey, ownLocation, shownTable } from './names.ts';
-import type { catalogSettings } from './settings.ts';
-import type { Warehouse } from './warehouse.ts';
+import { catalogError } from './errors.ts';
+import { type StoredView, VIEW_FORMAT, versionOf } from './metadata-files.ts';
+import { ownLocation, shownTable } from './names.ts';
+import { PointedFiles, type PointedFilesOptions } from './pointed-files.ts';
 
-export interface EmbeddedViewsOptions {
-  readonly metadata: CatalogMetadata;
-  readonly warehouse: Warehouse;
+export interface EmbeddedViewsOptions extends PointedFilesOptions {
   readonly clock: Clock;
-  readonly ids: IdSource;
-  readonly logger: Logger;
-  readonly settings: Values<typeof catalogSettings>;
 }
 
 /** What a view is made from. */
@@ -42,40 +32,33 @@ export interface ViewRequest {
 
 export class EmbeddedViews {
   readonly #options: EmbeddedViewsOptions;
-  readonly #files: MetadataFiles<ViewMetadata>;
-  readonly #locks = new NameLocks();
+  readonly #pointed: PointedFiles<ViewMetadata>;
 
   constructor(options: EmbeddedViewsOptions) {
     this.#options = options;
-    this.#files = new MetadataFiles({
-      ...options,
-      format: VIEW_FORMAT,
-      cacheLimit: options.settings['catalog.metadata.cache.bytes'],
-    });
+    this.#pointed = new PointedFiles('view', VIEW_FORMAT, options);
   }
 
   /** @throws FloeError `not-found` without the namespace. */
-  async list(namespace: readonly string[], page?: PageRequest): Promise<TableIdentifier[]> {
-    const { metadata } = this.#options;
-    const names = await metadata.listPointers('view', namespaceKey(namespace), page);
-    return names.map((name) => ({ namespace, name }));
+  list(namespace: readonly string[], page?: PageRequest): Promise<TableIdentifier[]> {
+    return this.#pointed.list(namespace, page);
   }
 
   async exists(identifier: TableIdentifier): Promise<boolean> {
-    return (await this.#location(identifier)) !== undefined;
+    return (await this.#pointed.location(identifier)) !== undefined;
   }
 
   /** @throws FloeError `not-found`. */
   async load(identifier: TableIdentifier): Promise<StoredView> {
-    const location = await this.#location(identifier);
+    const location = await this.#pointed.location(identifier);
     if (location === undefined) throw noView(identifier);
-    return this.#files.read(location);
+    return this.#pointed.read(location);
   }
 
   /** @throws FloeError `conflict` when a table or view has the name, `not-found` without the namespace, `invalid`. */
   async create(namespace: readonly string[], request: ViewRequest): Promise<StoredView> {
     const identifier = { namespace, name: request.name };
-    await this.#checkFree(identifier);
+    await this.#pointed.checkFree(identifier);
     const { ids, clock, warehouse } = this.#options;
     const uuid = ids.uuid();
     const location = request.location ?? ownLocation(warehouse.uri, identifier, uuid);
@@ -83,7 +66,9 @@ export class EmbeddedViews {
       newViewMetadata({ ...request, uuid, location, nowMs: clock.now() }),
     );
     this.#checkLocation(metadata);
-    return this.#move(identifier, undefined, await this.#files.write(metadata, 0));
+    const to = await this.#pointed.write(metadata, 0);
+    await this.#pointed.move([{ identifier, from: undefined, to }]);
+    return to;
   }
 
   /**
@@ -92,17 +77,7 @@ export class EmbeddedViews {
    *   `invalid`, `timeout` (outcome unknown).
    */
   commit(identifier: TableIdentifier, request: CommitTableRequest): Promise<StoredView> {
-    const attempts = this.#options.settings['catalog.commit.attempts'];
-    return this.#locks.run([JSON.stringify(pointerName(identifier))], async () => {
-      for (let attempt = 1; ; attempt += 1) {
-        try {
-          return await this.#attempt(identifier, request);
-        } catch (caught) {
-          const moved = isFloeError(caught, 'conflict') && caught.details['reason'] === 'moved';
-          if (!moved || attempt >= attempts) throw caught;
-        }
-      }
-    });
+    return this.#pointed.commit([identifier], () => this.#attempt(identifier, request));
   }
 
   async #attempt(identifier: TableIdentifier, request: CommitTableRequest): Promise<StoredView> {
@@ -112,83 +87,31 @@ export class EmbeddedViews {
     const now = this.#options.clock.now();
     const metadata = checked(() => applyViewUpdates(before.metadata, request.updates, now));
     this.#checkLocation(metadata);
-    const stored = await this.#files.write(metadata, versionOf(before.location) + 1);
-    return this.#move(identifier, before.location, stored);
+    const to = await this.#pointed.write(metadata, versionOf(before.location) + 1);
+    await this.#pointed.move([{ identifier, from: before.location, to }]);
+    return to;
   }
 
   /** Makes a view of an existing metadata file. @throws FloeError `invalid` when it isn't readable metadata. */
   async register(identifier: TableIdentifier, metadataLocation: string): Promise<StoredView> {
-    await this.#checkFree(identifier);
-    let stored: StoredView;
-    try {
-      stored = await this.#files.read(metadataLocation);
-    } catch (caught) {
-      if (!isFloeError(caught, 'corrupt', 'invalid', 'unsupported')) throw caught;
-      throw new FloeError('invalid', `can't register ${metadataLocation}: ${caught.message}`, {
-        cause: caught,
-      });
-    }
-    this.#checkLocation(stored.metadata);
-    const name = pointerName(identifier);
-    await this.#options.metadata.movePointers([{ ...name, from: undefined, to: stored.location }]);
-    return stored;
+    await this.#pointed.checkFree(identifier);
+    const to = await this.#pointed.readForeign(metadataLocation);
+    this.#checkLocation(to.metadata);
+    await this.#pointed.point([{ identifier, from: undefined, to }]);
+    return to;
   }
 
-  async rename(from: TableIdentifier, to: TableIdentifier): Promise<void> {
-    checkName(to.name, 'a view name');
-    await this.#options.metadata.renamePointer(pointerName(from), pointerName(to));
+  rename(from: TableIdentifier, to: TableIdentifier): Promise<void> {
+    return this.#pointed.rename(from, to);
   }
 
   /** Its metadata files stay, as the specification has no purge of views: they can be registered again. */
   async drop(identifier: TableIdentifier): Promise<void> {
-    await this.#options.metadata.dropPointer(pointerName(identifier));
-  }
-
-  async #checkFree(identifier: TableIdentifier): Promise<void> {
-    const { metadata } = this.#options;
-    checkName(identifier.name, 'a view name');
-    const { namespace, name } = pointerName(identifier);
-    if ((await metadata.namespaceProperties(namespace)) === undefined)
-      throw noNamespace(identifier.namespace);
-    const present = await metadata.pointer(namespace, name);
-    if (present !== undefined) throw nameTaken('view', present.kind, identifier);
+    await this.#pointed.drop(identifier);
   }
 
   #checkLocation(metadata: ViewMetadata): void {
     this.#options.warehouse.keyOf(`${VIEW_FORMAT.folder(metadata)}/x`);
-  }
-
-  /** Moves the pointer; the file of a move that was provably refused goes. */
-  async #move(
-    identifier: TableIdentifier,
-    from: string | undefined,
-    stored: StoredView,
-  ): Promise<StoredView> {
-    try {
-      await this.#options.metadata.movePointers([
-        { ...pointerName(identifier), from, to: stored.location },
-      ]);
-    } catch (caught) {
-      if (isFloeError(caught, 'conflict', 'not-found', 'invalid'))
-        await this.#deleteQuietly([stored.location]);
-      throw caught;
-    }
-    return this.#files.keep(stored);
-  }
-
-  async #deleteQuietly(files: readonly string[]): Promise<void> {
-    try {
-      await this.#options.warehouse.delete(files);
-    } catch (caught) {
-      const { message } = FloeError.from(caught);
-      this.#options.logger.warn({ files, error: message }, 'metadata files of a view left behind');
-    }
-  }
-
-  async #location(identifier: TableIdentifier): Promise<string | undefined> {
-    const { namespace, name } = pointerName(identifier);
-    const pointer = await this.#options.metadata.pointer(namespace, name);
-    return pointer?.kind === 'view' ? pointer.metadataLocation : undefined;
   }
 }
 
@@ -201,12 +124,6 @@ function checked<T>(make: () => T): T {
     throw catalogError('invalid', 'IllegalArgumentException', caught.message);
   }
 }
-
-const pointerName = ({ namespace, name }: TableIdentifier) => ({
-  kind: 'view' as const,
-  namespace: namespaceKey(namespace),
-  name,
-});
 
 const noView = (identifier: TableIdentifier) =>
   catalogError(
