@@ -5,9 +5,9 @@
 // a time outside the day, …) is returned as a reason and leaves the columns at the previous row.
 // Not for: containers (container.ts), evolution (bindings are given), schema look-up.
 import { assert } from '../../base/assert.ts';
-import { FloeError } from '../../base/error.ts';
 import type { BytesColumn } from '../arrow/byte-columns.ts';
 import type { Column } from '../arrow/column.ts';
+import { type ColumnSource, columnMismatch, expectColumn } from '../arrow/expect-column.ts';
 import { hasDuplicateKeys } from '../arrow/map-keys.ts';
 import type { ListColumn, MapColumn, StructColumn } from '../arrow/nested-columns.ts';
 import {
@@ -161,7 +161,7 @@ class Compiler {
       case 'record':
         if (ancestors.includes(schema)) return jsonStep(schema, expectBytes(column, schema, path));
         if (schema.name === VARIABLE_DECIMAL) {
-          return variableDecimalStep(column) ?? mismatch(column, schema, path);
+          return variableDecimalStep(column) ?? columnMismatch(column, told(schema, path));
         }
         return this.#record(schema, path, target);
       case 'array':
@@ -169,12 +169,12 @@ class Compiler {
       case 'map':
         return this.#map(schema, path, target);
       default:
-        return scalarStep(schema, column) ?? mismatch(column, schema, path);
+        return scalarStep(schema, column) ?? columnMismatch(column, told(schema, path));
     }
   }
 
   #record(schema: AvroRecord, path: string, { column, ancestors }: Target): Step {
-    const struct = expect<StructColumn>(column, 'struct', { schema, path });
+    const struct = expectColumn<StructColumn>(column, 'struct', told(schema, path));
     if (schema.fields.length === 0) return this.#present(struct, path);
     const children = this.fields(schema, path, [...ancestors, schema]);
     const fields = unroll(children, struct);
@@ -195,7 +195,7 @@ class Compiler {
   }
 
   #array(schema: AvroArray, path: string, { column, ancestors }: Target): Step {
-    const list = expect<ListColumn>(column, 'list', { schema, path });
+    const list = expectColumn<ListColumn>(column, 'list', told(schema, path));
     const { step } = this.child(schema.items, elementPath(path), ancestors);
     return (cursor) => {
       forEachItem(cursor, step);
@@ -204,7 +204,7 @@ class Compiler {
   }
 
   #map(schema: AvroMap, path: string, { column, ancestors }: Target): Step {
-    const map = expect<MapColumn>(column, 'map', { schema, path });
+    const map = expectColumn<MapColumn>(column, 'map', told(schema, path));
     const key = this.child({ kind: 'string' }, keyPath(path), ancestors).step;
     const value = this.child(schema.values, valuePath(path), ancestors);
     const entry: Step = (cursor) => {
@@ -230,7 +230,7 @@ class Compiler {
       };
     }
     const schema: AvroUnion = { kind: 'union', branches };
-    const struct = expect<StructColumn>(column, 'struct', { schema, path });
+    const struct = expectColumn<StructColumn>(column, 'struct', told(schema, path));
     const children = branches.map((branch) =>
       this.child(branch, fieldPath(path, branchName(branch)), target.ancestors),
     );
@@ -259,26 +259,13 @@ function readBranch(cursor: AvroCursor, branches: number): number {
   return index;
 }
 
-function mismatch(column: Column, schema: AvroSchema, path: string): never {
-  const type = typeof column.type === 'string' ? column.type : column.type.type;
-  const source = 'logical' in schema && schema.logical ? schema.logical.kind : branchName(schema);
-  throw new FloeError(
-    'invalid',
-    `a ${type} column can't take Avro ${source} at "${path}": evolve the table first`,
-  );
-}
-
-function expect<T extends Column & { readonly kind: string }>(
-  column: Column,
-  kind: T['kind'],
-  { schema, path }: { readonly schema: AvroSchema; readonly path: string },
-): T {
-  if ((column as T).kind !== kind) mismatch(column, schema, path);
-  return column as T;
+function told(schema: AvroSchema, path: string): ColumnSource {
+  const type = 'logical' in schema && schema.logical ? schema.logical.kind : branchName(schema);
+  return { source: `Avro ${type}`, path };
 }
 
 function expectBytes(column: Column, schema: AvroSchema, path: string): BytesColumn {
-  return expect<BytesColumn>(column, 'bytes', { schema, path });
+  return expectColumn<BytesColumn>(column, 'bytes', told(schema, path));
 }
 
 function jsonStep(schema: AvroSchema, column: BytesColumn): Step {

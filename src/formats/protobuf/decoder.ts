@@ -6,9 +6,9 @@
 // default. A record's own fault (truncated, a length beyond the end, invalid UTF-8, a missing required field, …) is
 // returned as a reason and leaves the columns at the previous row.
 import { assert } from '../../base/assert.ts';
-import { FloeError } from '../../base/error.ts';
 import type { BytesColumn } from '../arrow/byte-columns.ts';
 import type { Column } from '../arrow/column.ts';
+import { type ColumnSource, columnMismatch, expectColumn } from '../arrow/expect-column.ts';
 import type { ListColumn, MapColumn, StructColumn } from '../arrow/nested-columns.ts';
 import {
   type Bindings,
@@ -210,7 +210,9 @@ class Compiler {
         : column.type === 'string'
           ? enumStep(type, column as BytesColumn)
           : undefined;
-    return step ?? mismatch(column, type.kind === 'enum' ? type.name : type.scalar, path);
+    return (
+      step ?? columnMismatch(column, told(type.kind === 'enum' ? type.name : type.scalar, path))
+    );
   }
 
   /** Reads a message up to `cursor.end` and appends one row to its column, which has been brought to that row. */
@@ -219,13 +221,13 @@ class Compiler {
     const shape = messageShape(message, ancestors);
     switch (shape.kind) {
       case 'json': {
-        if (column.type !== 'string') return mismatch(column, message.name, path);
+        if (column.type !== 'string') return columnMismatch(column, told(message.name, path));
         const text = column as BytesColumn;
         return (cursor) => text.appendText(jsonText(cursor, message, this.#find));
       }
       case 'timestamp': {
         if (column.type !== 'timestamptz' && column.type !== 'timestamptz_ns') {
-          return mismatch(column, message.name, path);
+          return columnMismatch(column, told(message.name, path));
         }
         return timestampBody(column as Int64Column);
       }
@@ -236,7 +238,7 @@ class Compiler {
         return compileBody([arm], [defaultEnding(type, zeroOf(type), column)]);
       }
       default: {
-        const struct = expect<StructColumn>(column, 'struct', { source: message.name, path });
+        const struct = expectColumn<StructColumn>(column, 'struct', told(message.name, path));
         const fields = this.#fields(message, path, [...ancestors, message]);
         return (cursor, row) => {
           fields(cursor, row);
@@ -248,7 +250,7 @@ class Compiler {
 
   #list(field: ProtoField, target: Target): FieldCode {
     const { type, number, name } = field;
-    const list = expect<ListColumn>(target.column, 'list', { source: name, path: target.path });
+    const list = expectColumn<ListColumn>(target.column, 'list', told(name, target.path));
     const path = elementPath(target.path);
     const column = this.#bound(path);
     const endings = [{ end: listEnding(list) }];
@@ -269,7 +271,7 @@ class Compiler {
 
   #map(field: ProtoField, target: Target): FieldCode {
     const { number, key, name, type } = field;
-    const map = expect<MapColumn>(target.column, 'map', { source: name, path: target.path });
+    const map = expectColumn<MapColumn>(target.column, 'map', told(name, target.path));
     const { ancestors } = target;
     const keyType = { kind: 'scalar', scalar: key! } as const;
     const keyTarget = { column: map.key, path: keyPath(target.path), ancestors };
@@ -368,19 +370,4 @@ function packedStep(step: Step, cost: number): Step {
   };
 }
 
-function mismatch(column: Column, source: string, path: string): never {
-  const type = typeof column.type === 'string' ? column.type : column.type.type;
-  throw new FloeError(
-    'invalid',
-    `a ${type} column can't take Protobuf ${source} at "${path}": evolve the table first`,
-  );
-}
-
-function expect<T extends Column & { readonly kind: string }>(
-  column: Column,
-  kind: T['kind'],
-  { source, path }: { readonly source: string; readonly path: string },
-): T {
-  if ((column as T).kind !== kind) mismatch(column, source, path);
-  return column as T;
-}
+const told = (type: string, path: string): ColumnSource => ({ source: `Protobuf ${type}`, path });
