@@ -4,12 +4,12 @@ import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Topic } from '../metadata/topics.ts';
-import { trouble } from './binding.ts';
 import { movedTrouble, type TableProgress } from './progress.ts';
 import { type Refused, TableCommits, type TableCommitsDeps } from './table-commits.ts';
 import { countCommit, countCommitTime } from './table-metrics.ts';
 import type { TableSession } from './table-session.ts';
 import type { TableState } from './table-state.ts';
+import { trouble } from './trouble.ts';
 
 export interface CommitRoundsDeps extends TableCommitsDeps {
   readonly clock: Clock;

@@ -11,7 +11,6 @@ import type { Logger } from '../base/log.ts';
 import type { LoadedTable, TableIdentifier } from '../catalog/catalog.ts';
 import type { TableAsk } from '../metadata/table-lanes.ts';
 import type { Topic } from '../metadata/topics.ts';
-import { trouble } from './binding.ts';
 import { CommitRounds, type CommitRoundsDeps } from './commit-rounds.ts';
 import { parseAsk } from './lane-asks.ts';
 import type { ReplayDeps, Replayed } from './operations/replay.ts';
@@ -26,6 +25,7 @@ import { countTrouble } from './table-metrics.ts';
 import { type SessionDeps, TableSession } from './table-session.ts';
 import { mayCommit, mayStage, nextState, type TableEvent, type TableState } from './table-state.ts';
 import type { AskTaker, TableWatch } from './table-watch.ts';
+import { trouble } from './trouble.ts';
 import type { Offsets } from './watermark.ts';
 
 export interface CoordinatorDeps

@@ -15,10 +15,11 @@ import type {
 } from '../metadata/tables.ts';
 import { lastOffsetDelta } from '../protocol/record-batch.ts';
 import type { AppendItem, Log, ReadPartitionResult } from '../storage/log/log.ts';
-import { type TableBinding, trouble } from './binding.ts';
+import type { TableBinding } from './binding.ts';
 import type { JobRunner, JobSlice, JobStaged, JobTable, LetterBatch, TableJob } from './job.ts';
 import type { TableSettings, TopicConfigs } from './settings/index.ts';
 import { formatStagedFiles } from './stage.ts';
+import { trouble } from './trouble.ts';
 import { ENTRY_BYTES } from './upsert/entries.ts';
 import type { UpsertTable } from './upsert/id-columns.ts';
 import { upsertOf } from './upsert/table-upserts.ts';

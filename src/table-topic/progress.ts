@@ -7,10 +7,10 @@ import type { TableMetadata } from '../formats/iceberg/types.ts';
 import type { OpenLetters, TableRecord, TablesMetadata } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
 import type { Log } from '../storage/log/log.ts';
-import { trouble } from './binding.ts';
 import { backfillOffset } from './positions.ts';
 import type { Backfill } from './settings/index.ts';
 import { STAGES_PER_COMMIT } from './table-commits.ts';
+import { trouble } from './trouble.ts';
 import { type Offsets, readBack } from './watermark.ts';
 
 export interface ProgressDeps {

@@ -9,7 +9,7 @@ import type { TableIdentifier } from '../catalog/catalog.ts';
 import type { TableRecord, TablesMetadata } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
 import type { Log } from '../storage/log/log.ts';
-import { type BindingDeps, type BindingOptions, isLost, TableBinding } from './binding.ts';
+import { type BindingDeps, TableBinding } from './binding.ts';
 import { recoverTable } from './operations/recover-table.ts';
 import {
   type ReplayDeps,
@@ -25,11 +25,13 @@ import {
   rewindTable,
   rewindTarget,
 } from './operations/rewind.ts';
+import type { TablePlace } from './own-table.ts';
 import type { RecoveryPolicy } from './positions.ts';
 import type { TableProgress } from './progress.ts';
 import { forgetTable, relocate } from './relocate.ts';
 import { resolveTopicConfigs, tableIdentifier } from './settings/index.ts';
 import type { TableState } from './table-state.ts';
+import { isLost } from './trouble.ts';
 import type { Offsets } from './watermark.ts';
 
 export interface SessionDeps extends BindingDeps {
@@ -110,7 +112,7 @@ export class TableSession {
     return there;
   }
 
-  async #find(config: BindingOptions['config']): Promise<boolean> {
+  async #find(config: TablePlace['config']): Promise<boolean> {
     try {
       return await this.#bind(config);
     } catch (caught) {
@@ -121,7 +123,7 @@ export class TableSession {
     }
   }
 
-  async #bind(config: BindingOptions['config']): Promise<boolean> {
+  async #bind(config: TablePlace['config']): Promise<boolean> {
     const { topicId, name: topicName } = this.#topic;
     const binding = new TableBinding(this.#deps, {
       owner: { topicId, topicName, shared: config['table.topic.shared'] },

@@ -13,9 +13,10 @@ import { newSnapshotId, prepareCommit } from '../../formats/iceberg/index.ts';
 import type { TableMetadata } from '../../formats/iceberg/types.ts';
 import type { Replay, StagedLetters, TablesMetadata } from '../../metadata/tables.ts';
 import type { Topic } from '../../metadata/topics.ts';
-import { type TableBinding, trouble } from '../binding.ts';
+import type { TableBinding } from '../binding.ts';
 import type { JobSlice, JobStaged, TableJob } from '../job.ts';
 import { resolveTopicConfigs } from '../settings/index.ts';
+import { trouble } from '../trouble.ts';
 import {
   assertedMain,
   COMMIT_ID_SUMMARY,
