@@ -10,11 +10,18 @@ const USUAL: readonly FaultKind[] = faultKinds.filter(
 );
 
 export function bucketHarms(cluster: TestCluster): Record<string, Harm> {
-  const meanwhile = async (prng: Prng, rules: readonly FaultRule[]) => {
-    for (const rule of rules) await cluster.s3.fault(rule);
-    await someTime(prng);
-    await cluster.s3.clearFaults();
+  let tags = 0;
+  /** Two may be at work, and each ends its own. */
+  const during = async <T>(rules: readonly FaultRule[], work: () => Promise<T>): Promise<T> => {
+    tags += 1;
+    const tag = String(tags);
+    for (const rule of rules) await cluster.s3.fault({ ...rule, tag });
+    const result = await work();
+    await cluster.s3.clearFaults(tag);
+    return result;
   };
+  const meanwhile = (prng: Prng, rules: readonly FaultRule[]) =>
+    during(rules, () => someTime(prng));
   const share = (prng: Prng) => 0.1 + prng.int(5) / 10;
   return {
     async 'bucket-faults'(prng) {
@@ -47,11 +54,11 @@ export function bucketHarms(cluster: TestCluster): Record<string, Harm> {
     /** Who runs goes on; nobody starts on such a store. */
     async 'bucket-unconditional'(prng) {
       const member = anyMember(cluster, prng);
-      await cluster.s3.fault({ kind: 'unconditional' });
-      await someTime(prng);
-      if (member.up) await member.kill();
-      const why = await member.startInVain();
-      await cluster.s3.clearFaults();
+      const why = await during([{ kind: 'unconditional' }], async () => {
+        await someTime(prng);
+        if (member.up) await member.kill();
+        return member.startInVain();
+      });
       if (why === undefined)
         throw new Error(`broker ${member.nodeId} started on a store that ignores conditions`);
       await member.start();

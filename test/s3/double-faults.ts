@@ -62,6 +62,8 @@ export interface FaultRule {
   readonly share?: number;
   /** For `late` and `slow`. Default 1,000. */
   readonly ms?: number;
+  /** Rules that end together. */
+  readonly tag?: string;
 }
 
 interface Active {
@@ -90,8 +92,9 @@ export class Faults {
     };
   }
 
-  clear(): void {
-    this.#active = [];
+  /** Ends the rules of this tag; all of them if left out. */
+  clear(tag?: string): void {
+    this.#active = tag === undefined ? [] : this.#active.filter(({ rule }) => rule.tag !== tag);
   }
 
   /** The fault that this request meets. */

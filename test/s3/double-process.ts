@@ -28,7 +28,8 @@ export interface DoubleProcess {
   resetCounters(): Promise<void>;
   setLatency(latency: Latency): Promise<void>;
   fault(rule: FaultRule): Promise<void>;
-  clearFaults(): Promise<void>;
+  /** Of this tag; all if left out. */
+  clearFaults(tag?: string): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -82,7 +83,7 @@ export function controlDouble(endpoint: string): Omit<DoubleProcess, 'stop'> {
     resetCounters: () => order({ counters: 'reset' }),
     setLatency: (latency) => order({ latency }),
     fault: (fault) => order({ fault }),
-    clearFaults: () => order({ faults: 'clear' }),
+    clearFaults: (tag) => order({ faults: 'clear', ...(tag === undefined ? {} : { tag }) }),
   };
 }
 

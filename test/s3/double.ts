@@ -71,7 +71,8 @@ export interface S3Double {
   setLatency(latency: Latency): void;
   /** Adds a fault; returns how to end it. */
   fault(rule: FaultRule): () => void;
-  clearFaults(): void;
+  /** Of this tag; all if left out. */
+  clearFaults(tag?: string): void;
   /** Keys of a bucket in byte order. */
   keys(bucket: string): readonly string[];
   /** Uploads in parts that were neither completed nor aborted. */
@@ -150,8 +151,8 @@ class Double implements S3Double {
     return this.#faults.add(rule);
   }
 
-  clearFaults(): void {
-    this.#faults.clear();
+  clearFaults(tag?: string): void {
+    this.#faults.clear(tag);
   }
 
   keys(bucket: string): readonly string[] {
@@ -386,12 +387,12 @@ class Double implements S3Double {
     };
   }
 
-  /** `GET /_double`: counters; `POST`: `{counters: "reset", latency, fault, faults: "clear"}`, each optional. */
+  /** `GET /_double`: counters; `POST`: `{counters: "reset", latency, fault, faults: "clear", tag}`, each optional. */
   #control(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
     if (request.method === 'POST') {
       const order = JSON.parse(body.toString()) as ControlOrder;
       if (order.counters === 'reset') this.resetCounters();
-      if (order.faults === 'clear') this.clearFaults();
+      if (order.faults === 'clear') this.clearFaults(order.tag);
       if (order.latency !== undefined) this.setLatency(order.latency);
       if (order.fault !== undefined) this.fault(order.fault);
     }
@@ -429,6 +430,8 @@ const tooSkewed = (key: string): Answer =>
 export interface ControlOrder {
   readonly counters?: 'reset';
   readonly faults?: 'clear';
+  /** Of the faults to be cleared. */
+  readonly tag?: string;
   readonly latency?: Latency;
   readonly fault?: FaultRule;
 }
