@@ -53,6 +53,29 @@ test('what is gained in one turn is loaded together, and what is gained meanwhil
   expect(shards.count).toBe(4);
 });
 
+test('whoever asks for what is being loaded can wait for it, however it ends', async () => {
+  const key = 'g';
+  const name = `groups/${shardOf(key)}`;
+  expect(shards.loading(key)).toBeUndefined();
+  for (const fails of [false, true]) {
+    let end = () => {};
+    load = () =>
+      new Promise((resolve, reject) => {
+        end = () => (fails ? reject(new Error('the store is away')) : resolve());
+      });
+    const before = loads.length;
+    const taken = leases.take(name).catch(() => {});
+    await expect.poll(() => loads.length).toBe(before + 1);
+    const waiting = shards.loading(key);
+    expect(shards.faultOf(key)).toBe(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS);
+    end();
+    await waiting;
+    expect(shards.faultOf(key)).toBe(fails ? ErrorCode.NOT_COORDINATOR : 0);
+    expect(shards.loading(key)).toBeUndefined();
+    await taken;
+  }
+});
+
 test('one node alone has everything loaded, at once and as a whole, when it starts', async () => {
   const seen: (readonly number[] | undefined)[] = [];
   const alone = new Shards({

@@ -43,6 +43,8 @@ export class Shards implements Component {
   #gained: Mutable<HeldShard>[] = [];
   /** Will load them, together. */
   #next: Promise<void> | undefined;
+  /** By shard: settles when the load that brings it has ended. */
+  readonly #loads: Promise<unknown>[] = [];
   /** Settles when the latest load has ended. */
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
@@ -109,6 +111,16 @@ export class Shards implements Component {
     return held === undefined ? ErrorCode.NOT_COORDINATOR : this.fault(held);
   }
 
+  /**
+   * Resolves when the shard of a group or transactional id has been loaded, or was given up; undefined where it isn't being
+   * loaded. Whoever asks meanwhile better waits: it is a matter of milliseconds, and not every client asks again.
+   */
+  loading(key: string): Promise<unknown> | undefined {
+    const shard = shardOf(key);
+    const held = this.#held[shard];
+    return held === undefined || held.loaded ? undefined : this.#loads[shard];
+  }
+
   /** A write was refused because the store knows a later holder: the shard is over, whatever the clock says. */
   refused(token: LeaseToken): void {
     for (const held of this.#held)
@@ -136,6 +148,7 @@ export class Shards implements Component {
       this.#next = this.#loadGained(this.#last);
       this.#last = this.#next.catch(() => {});
     }
+    this.#loads[shard] = this.#last;
     await this.#next;
   }
 

@@ -231,6 +231,11 @@ export class GroupCoordinator implements Component, TransactionalGroups {
     return this.#shards.faultOf(groupId);
   }
 
+  /** Resolves when the group's shard is loaded or given up; undefined where it isn't being loaded. */
+  loading(groupId: string): Promise<unknown> | undefined {
+    return this.#shards.loading(groupId);
+  }
+
   /** COORDINATOR_LOAD_IN_PROGRESS while some shard is being loaded: a list would miss its groups. */
   get listFault(): number {
     return this.#shards.isLoading ? ErrorCode.COORDINATOR_LOAD_IN_PROGRESS : 0;

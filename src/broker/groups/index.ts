@@ -1,4 +1,5 @@
 // Consumer groups as the broker's composition root sees them: a coordinator, and the handlers that use it.
+import { afterLoad } from '../after-load.ts';
 import type { AnyHandler } from '../handler.ts';
 import { offsetCommitHandler } from '../handlers/08-offset-commit.ts';
 import { offsetFetchHandler } from '../handlers/09-offset-fetch.ts';
@@ -21,18 +22,25 @@ export { groupSettings } from './settings.ts';
 /** All APIs of groups, in both protocols, and of their offsets. */
 export function groupHandlers(groups: GroupCoordinator): readonly AnyHandler[] {
   return [
-    offsetCommitHandler(groups),
-    offsetFetchHandler(groups),
+    afterLoad(offsetCommitHandler(groups), groups, groupOf),
+    // Of several groups, in one request, usually one.
+    afterLoad(
+      offsetFetchHandler(groups),
+      groups,
+      (asked) => asked.groups?.[0]?.groupId ?? asked.groupId,
+    ),
     findCoordinatorHandler,
-    joinGroupHandler(groups),
-    heartbeatHandler(groups),
-    leaveGroupHandler(groups),
-    syncGroupHandler(groups),
+    afterLoad(joinGroupHandler(groups), groups, groupOf),
+    afterLoad(heartbeatHandler(groups), groups, groupOf),
+    afterLoad(leaveGroupHandler(groups), groups, groupOf),
+    afterLoad(syncGroupHandler(groups), groups, groupOf),
     describeGroupsHandler(groups),
     listGroupsHandler(groups),
     deleteGroupsHandler(groups),
     offsetDeleteHandler(groups),
-    consumerGroupHeartbeatHandler(groups),
+    afterLoad(consumerGroupHeartbeatHandler(groups), groups, groupOf),
     consumerGroupDescribeHandler(groups),
   ];
 }
+
+const groupOf = ({ groupId }: { readonly groupId: string }) => groupId;

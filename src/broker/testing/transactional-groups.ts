@@ -25,6 +25,8 @@ export class AgreeableGroups implements TransactionalGroups {
     });
   }
 
+  loading(): undefined {}
+
   stageFault(): number {
     return this.fault;
   }

@@ -118,6 +118,11 @@ export class TransactionCoordinator implements Component {
     return this.#shards.faultOf(transactionalId);
   }
 
+  /** Resolves when the id's shard is loaded or given up; undefined where it isn't being loaded. */
+  loading(transactionalId: string): Promise<unknown> | undefined {
+    return this.#shards.loading(transactionalId);
+  }
+
   /** COORDINATOR_LOAD_IN_PROGRESS while some shard is being loaded: a list would miss its ids. */
   get listFault(): number {
     return this.#shards.isLoading ? ErrorCode.COORDINATOR_LOAD_IN_PROGRESS : 0;

@@ -17,6 +17,8 @@ export interface TransactionalGroups {
   readonly settings: Pick<GroupSettings, 'offset.metadata.max.bytes'>;
   /** What is staged, and what became of it: told of everything that this node learns of transactions. */
   readonly pending: PendingOffsets;
+  /** Resolves when the group's coordinator here is loaded or given up; undefined where it isn't being loaded. */
+  loading(groupId: string): Promise<unknown> | undefined;
   /** The error code of TxnOffsetCommit by this committer now, 0 when offsets may be staged. */
   stageFault(groupId: string, committer: TransactionalCommitter): number;
   /** The right to stage offsets for the group, or the error code that says why this node can't. */

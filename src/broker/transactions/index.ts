@@ -1,5 +1,6 @@
 // Transactions as the broker's composition root sees them: a coordinator, and the handlers that use it.
 // Produce, InitProducerId and OffsetFetch reach it through the broker's services.
+import { afterLoad } from '../after-load.ts';
 import type { AnyHandler } from '../handler.ts';
 import { addPartitionsToTxnHandler } from '../handlers/24-add-partitions-to-txn.ts';
 import { addOffsetsToTxnHandler } from '../handlers/25-add-offsets-to-txn.ts';
@@ -17,13 +18,20 @@ export { transactionSettings } from './settings.ts';
 /** All APIs that need the transaction coordinator and nothing else. */
 export function transactionHandlers(transactions: TransactionCoordinator): readonly AnyHandler[] {
   return [
-    addPartitionsToTxnHandler(transactions),
-    addOffsetsToTxnHandler(transactions),
-    endTxnHandler(transactions),
+    afterLoad(
+      addPartitionsToTxnHandler(transactions),
+      transactions,
+      ({ v3AndBelowTransactionalId }) => v3AndBelowTransactionalId || null,
+    ),
+    afterLoad(addOffsetsToTxnHandler(transactions), transactions, idOf),
+    afterLoad(endTxnHandler(transactions), transactions, idOf),
     writeTxnMarkersHandler(transactions),
-    txnOffsetCommitHandler(transactions),
+    // It goes to the group's coordinator.
+    afterLoad(txnOffsetCommitHandler(transactions), transactions.groups, ({ groupId }) => groupId),
     describeProducersHandler(transactions),
     describeTransactionsHandler(transactions),
     listTransactionsHandler(transactions),
   ];
 }
+
+const idOf = ({ transactionalId }: { readonly transactionalId: string }) => transactionalId;
