@@ -11,6 +11,7 @@ import { FloeError } from '../../base/error.ts';
 import { createLogger } from '../../base/log.ts';
 import { noMetrics } from '../../base/metrics.ts';
 import { systemIds, systemPrng } from '../../base/prng.ts';
+import { Warehouse } from '../../catalog/warehouse.ts';
 import { openPostgresMetadata, type PostgresMetadata } from '../../metadata/postgres/index.ts';
 import { openSqliteMetadata, type SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { compareRows, copyRows, type TransferSource } from '../../metadata/transfer/index.ts';
@@ -202,10 +203,19 @@ async function moveAll(moving: Moving): Promise<void> {
     );
 }
 
-/** Tables of another catalog aren't ours to move; those of ours can't stay behind. */
+/** Tables of another catalog aren't ours to move; those of ours can't stay behind, and lie where the catalog says. */
 function assertTables({ options, stores, source: { database } }: Moving): void {
-  const rows = database.prepare('SELECT namespace, name FROM catalog_tables').all();
+  const rows = database
+    .prepare("SELECT namespace, name, metadata_location FROM catalog_tables WHERE kind = 'table'")
+    .all();
   const names = rows.map(({ namespace, name }) => `${namespace}.${name}`);
+  const warehouse = new Warehouse(stores.from);
+  const lost = rows.findIndex((row) => !warehouse.holds(row['metadata_location'] as string));
+  if (lost >= 0)
+    throw new FloeError(
+      'invalid',
+      `table ${names[lost]} lies at ${rows[lost]!['metadata_location']}, not in ${stores.from.uri}: name that place by --from-storage, or, where the data directory itself was moved, move it back`,
+    );
   if (options.warehouse === 'keep' && names.length > 0 && stores.from.uri !== stores.to.uri) {
     throw new FloeError(
       'invalid',

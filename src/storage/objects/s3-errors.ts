@@ -52,7 +52,7 @@ export function s3Error(
   if (isFloeError(caught)) return caught;
   const error = caught as SdkError;
   const status = error.$metadata?.httpStatusCode;
-  const text = `${operation} "${key}": ${error.name ?? 'Error'}${status === undefined ? '' : ` ${status}`}: ${error.message ?? ''}`;
+  const text = `${operation} "${key}": ${error.name ?? 'Error'}${status === undefined ? '' : ` ${status}`}: ${error.message ?? ''}${remedyOf(error)}`;
   const options = { cause: caught, details: { status: status ?? null, name: error.name ?? '' } };
   // The outcome of a put is unknown, everything else may simply be asked again.
   const unknown = operation === 'put' ? 'timeout' : 'unavailable';
@@ -63,6 +63,15 @@ export function s3Error(
     text,
     options,
   );
+}
+
+/** Where the cause is a setting, which one. */
+function remedyOf({ name = '', code = '' }: SdkError): string {
+  if (NEVER_SENT.has(code)) return ': check --s3-endpoint and the network';
+  if (name === 'NoSuchBucket') return ': make the bucket, or name another';
+  if (CREDENTIALS.has(name))
+    return ': check s3.access.key.id, or the credentials that AWS’s tools use';
+  return '';
 }
 
 function answeredCode(error: SdkError, operation: S3Operation) {
