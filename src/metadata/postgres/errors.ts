@@ -62,9 +62,13 @@ export function postgresError(caught: unknown, doing: string, phase: Phase = 'wo
   if (state === undefined) {
     const system = FloeError.from(caught).code;
     const code: ErrorCode = system === 'unauthorized' ? system : 'unavailable';
-    return new FloeError(code, `${doing}: PostgreSQL can't be reached (${text})`, {
-      cause: caught,
-    });
+    return new FloeError(
+      code,
+      `${doing}: PostgreSQL can't be reached (${text}): check that it runs, and --metadata`,
+      {
+        cause: caught,
+      },
+    );
   }
   const code = CODES.find(([prefix]) => state.startsWith(prefix))?.[1] ?? 'internal';
   return new FloeError(code, `${doing}: ${hint(state) ?? text} (SQLSTATE ${state})`, {
