@@ -35,6 +35,8 @@ export const BUCKET_SETTINGS: Readonly<Record<string, string>> = {
   'log.flush.rate': '200',
   'log.flush.age.ms': '20',
   'log.flush.idle.ms': '2',
+  // What is compacted by key lies in stream objects, which fill for a minute else.
+  'log.compact.gather.ms': '1000',
 };
 
 export const SUITES: Readonly<Record<string, Suite>> = {
