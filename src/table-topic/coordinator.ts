@@ -408,21 +408,25 @@ export class TableCoordinator implements Component, AskTaker {
 
   /** Stages what is in the log by now, then commits beside the next interval's jobs. */
   async #commitTurn(): Promise<void> {
-    const tickMs = this.#deps.clock.now();
     const waiters = this.#commitWanted;
     this.#commitWanted = [];
     try {
-      await this.#staging.stageUpTo(this.#progress.targets(), {
-        patient: waiters.length > 0,
-        tableCame: () => this.#noteTable(),
-      });
-      await this.#committing;
-      this.#committing = this.#guard(() => this.#commit(tickMs));
-      if (waiters.length > 0) await this.#committing;
-      this.#staging.rearm();
+      // What fails is the table's state before those who wait look at it.
+      await this.#guard(() => this.#stageAndCommit(waiters.length > 0));
     } finally {
       for (const done of waiters) done();
     }
+  }
+
+  /** `patient`: somebody waits until all of it is committed. */
+  async #stageAndCommit(patient: boolean): Promise<void> {
+    const tickMs = this.#deps.clock.now();
+    const tableCame = () => this.#noteTable();
+    await this.#staging.stageUpTo(this.#progress.targets(), { patient, tableCame });
+    await this.#committing;
+    this.#committing = this.#guard(() => this.#commit(tickMs));
+    if (patient) await this.#committing;
+    this.#staging.rearm();
   }
 
   /** True when records called the table into being just now. */

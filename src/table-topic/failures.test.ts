@@ -238,6 +238,25 @@ describe('the world', () => {
     expect((await rowsOf('t')).map((row) => Number(row['_kafka_offset']))).toEqual([0, 1]);
   });
 
+  test('T6: a store that refuses a stage is not asked again at once: the next commit finds out why', async () => {
+    bench = await Bench.open({ settings: { 'table.job.start.bytes': '1' } });
+    bench.start();
+    const topic = await bench.topic('t', {
+      'table.topic.convert.value.type': 'string',
+      'table.topic.commit.interval.ms': '900000',
+    });
+    const { tables } = bench.metadata;
+    let stages = 0;
+    tables.stage = async ({ topicId }) => {
+      stages += 1;
+      return { kind: 'refused', positions: await tables.positions(topicId) };
+    };
+    bench.produce(topic, [{ value: 'a' }]);
+    await expect.poll(() => stages).toBe(1);
+    for (let n = 0; n < 200; n += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(stages).toBeLessThan(3);
+  });
+
   test('a catalog that never answers: a process that stops waits for no longer than it may', async () => {
     let asked = 0;
     let silent = true;

@@ -141,7 +141,7 @@ export class TableStaging {
     return this.#intervalMs * phaseOf(this.#table.topic.topicId);
   }
 
-  /** Runs the lanes that are worth a job until a commit is due. False: none is. */
+  /** Runs the lanes that are worth a job until a commit is due. False: nothing came of it, so looking again won't help. */
   async runWorthy(): Promise<boolean> {
     await this.#settleIn();
     const worthy = this.#workLanes().filter((lane) => this.#worthAJob(lane));
@@ -152,8 +152,15 @@ export class TableStaging {
       !this.due() &&
       this.#sameLanes(lane) &&
       this.#worthAJob(lane);
+    const before = this.#stagedEnds();
     await settleAll(worthy.map((lane) => lane.run(goesOn)));
-    return true;
+    return this.#stagedEnds() > before;
+  }
+
+  /** Their sum, which rises with each stage. */
+  #stagedEnds(): number {
+    const { topic, progress } = this.#table;
+    return topic.partitions.reduce((sum, _id, at) => sum + (progress.stagedEnd(at) ?? 0), 0);
   }
 
   /**

@@ -51,6 +51,21 @@ test('T7: reads stop at the last stable offset; aborted records and markers are 
   expect((await status('t')).lagRecords).toBe(0);
 });
 
+test('whoever orders a commit hears what kept the table from it, a record that can’t be staged too', async () => {
+  const topic = await bench.topic('t', {
+    'table.topic.convert.value.type': 'json',
+    'table.topic.commit.interval.ms': '900000',
+    'table.topic.errors.tolerance': 'none',
+  });
+  bench.produce(topic, lines('{"a":1}'));
+  await bench.tables.commit('t');
+  bench.produce(topic, lines('no json'));
+  await expect(bench.tables.commit('t')).rejects.toMatchObject({
+    code: 'unavailable',
+    message: expect.stringContaining('offset 1'),
+  });
+});
+
 test('T7, M3: what retention took is counted, and no range jumps over it in silence', async () => {
   const topic = await bench.topic('t', NEVER);
   await bench.tables.commit('t');
