@@ -9,7 +9,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Data bytes of one column, at most: offsets are 32 bits. Writers close row groups far below it. */
-const MAX_COLUMN_BYTES = 2 ** 31 - 1;
+export const MAX_COLUMN_BYTES = 2 ** 31 - 1;
 
 /** Copies up to this length byte by byte: shorter than the cost of a native call. */
 const LOOP_COPY_BYTES = 24;

@@ -160,6 +160,22 @@ describe('TableColumns', () => {
     expect(rowAt(columns, 0)).toEqual(rowOf(2));
   });
 
+  it('makes room for what is expected, and keeps what is there', () => {
+    const columns = new TableColumns(schema);
+    columns.expect(5_000);
+    for (const n of [1, 2]) {
+      appendRow(columns, n);
+      columns.endRow();
+    }
+    columns.align();
+    columns.expect(5_000);
+    const capacities = columns.columns.map((column) => column.capacity);
+    expect(Math.min(...capacities)).toBeGreaterThanOrEqual(5_000);
+    expect([0, 1].map((row) => rowAt(columns, row))).toEqual([rowOf(1), rowOf(2)]);
+    columns.expect(3);
+    expect(columns.columns.map((column) => column.capacity)).toEqual(capacities);
+  });
+
   it('keeps 64-bit integers exact', () => {
     const columns = new TableColumns(schema);
     const column = columns.byId(2) as Int64Column;

@@ -5,7 +5,7 @@
 // TableColumns, so each partition or worker may have its own; `clear` keeps the buffers for the next file.
 import { assert } from '../../base/assert.ts';
 import type { IcebergType, Schema } from '../iceberg/types.ts';
-import { BytesColumn, FixedColumn } from './byte-columns.ts';
+import { BytesColumn, FixedColumn, MAX_COLUMN_BYTES } from './byte-columns.ts';
 import type { Column, RowSelection } from './column.ts';
 import { alignColumn, ListColumn, MapColumn, StructColumn } from './nested-columns.ts';
 import { BooleanColumn, FloatColumn, Int32Column, Int64Column } from './scalar-columns.ts';
@@ -72,6 +72,17 @@ export class TableColumns {
   /** The column of a field id (nested ones too), or undefined. */
   byId(fieldId: number): Column | undefined {
     return this.#byId.get(fieldId);
+  }
+
+  /** Makes room for `rows` in all that are like those so far: buffers then needn't grow, and be copied, step by step. */
+  expect(rows: number): void {
+    if (this.rowCount === 0 || rows <= this.rowCount) return;
+    for (const column of this.columns) {
+      column.reserve(rows);
+      if (!(column instanceof BytesColumn)) continue;
+      const bytes = column.offsets[column.length]!;
+      column.reserveBytes(Math.min(MAX_COLUMN_BYTES, Math.ceil((bytes / this.rowCount) * rows)));
+    }
   }
 
   /** Counts the row that was appended. */

@@ -109,6 +109,7 @@ class Rewriting {
       reader.readRowGroup(group, columns, (id) => this.#lineage === undefined || !isLineage(id));
       this.#lineage?.append(columns, { reader, index: group, scan: input, firstRow });
       columns.align();
+      if (at === 0) this.#expectMore();
       for (const keys of equality ?? [])
         for (let row = 0; row < rowCount; row += 1)
           if (places[firstRow + row] === 0 && keys.has(columns, at + row))
@@ -117,6 +118,16 @@ class Rewriting {
       firstRow += rowCount;
       if (columns.byteSize() >= this.#limit()) await this.#flush();
     }
+  }
+
+  /** From the first rows: how many there will be before they are written. A manifest's count isn't trusted beyond that. */
+  #expectMore(): void {
+    const columns = this.#columns;
+    const rowBytes = Math.max(1, columns.byteSize() / Math.max(1, columns.rowCount));
+    const left = this.#task.group.inputs
+      .slice(this.#places.length)
+      .reduce((sum, { file }) => sum + file.recordCount, columns.rowCount);
+    columns.expect(Math.min(left, Math.ceil(this.#limit() / rowBytes) + columns.rowCount));
   }
 
   #limit(): number {

@@ -19,9 +19,10 @@ export const ENCODING = {
 export interface DataPage {
   /** Entries: values, nulls, empty lists. */
   readonly count: number;
-  /** A level per entry; null when all entries have the maximum. */
+  /** A level per entry; null when all entries have the same, which `level` is then. */
   readonly definition: Uint8Array | null;
-  /** A level per entry; null when the leaf isn't repeated. */
+  readonly level: number;
+  /** A level per entry; null when the leaf isn't repeated, or no entry of it repeats. */
   readonly repetition: Uint8Array | null;
   readonly encoding: number;
   /** The encoded values. */
@@ -102,8 +103,8 @@ const levelWidth = (max: number) => 32 - Math.clz32(max);
 function pageV1(header: PageHeader, body: Uint8Array, leaf: FileNode): DataPage {
   const { count } = header;
   let at = 0;
-  const levels = (max: number, encoding: number): Uint8Array | null => {
-    if (max === 0) return null;
+  const levels = (max: number, encoding: number): Uint8Array | number => {
+    if (max === 0) return 0;
     if (encoding !== ENCODING.RLE) throw unsupported(encoding);
     if (at + 4 > body.length) throw corrupt('a page without its levels');
     const size =
@@ -115,11 +116,11 @@ function pageV1(header: PageHeader, body: Uint8Array, leaf: FileNode): DataPage 
   };
   const repetition = levels(leaf.repetition, header.repetitionEncoding);
   const definition = levels(leaf.definition, header.definitionEncoding);
+  const encoding = header.encoding;
   return {
     count,
-    definition: definition === ALL ? null : definition,
-    repetition: leaf.repetition === 0 ? null : unfolded(repetition, count, leaf.repetition),
-    encoding: header.encoding,
+    ...placed({ count, definition, repetition }),
+    encoding,
     values: body.subarray(at),
   };
 }
@@ -137,23 +138,19 @@ function pageV2(
   const size = header.uncompressedSize - levelBytes;
   const repetition =
     leaf.repetition === 0
-      ? null
+      ? 0
       : decodeLevels(body, { from: 0, end: repetitionBytes, count, max: leaf.repetition });
   const definition =
     leaf.definition === 0
-      ? null
+      ? 0
       : decodeLevels(body, { from: repetitionBytes, end: levelBytes, count, max: leaf.definition });
   return {
     count,
-    definition: definition === ALL ? null : definition,
-    repetition: leaf.repetition === 0 ? null : unfolded(repetition, count, leaf.repetition),
+    ...placed({ count, definition, repetition }),
     encoding: header.encoding,
     values: header.compressed && size > 0 ? decompress(rest, size) : rest,
   };
 }
-
-/** Stands for "every entry has the maximum". */
-const ALL = new Uint8Array(0);
 
 interface LevelRun {
   readonly from: number;
@@ -162,13 +159,29 @@ interface LevelRun {
   readonly max: number;
 }
 
-function decodeLevels(bytes: Uint8Array, { from, end, count, max }: LevelRun): Uint8Array {
+/** The levels, or the one that all entries have. */
+function decodeLevels(bytes: Uint8Array, { from, end, count, max }: LevelRun): Uint8Array | number {
   const levels = new Uint8Array(count);
   const only = decodeHybrid(bytes, { from, end, width: levelWidth(max), count }, levels);
-  return only === max ? ALL : levels;
+  return only === -1 ? levels : only;
 }
 
-function unfolded(levels: Uint8Array | null, count: number, max: number): Uint8Array {
-  if (levels !== null && levels !== ALL) return levels;
-  return new Uint8Array(count).fill(max);
+interface PageLevels {
+  readonly count: number;
+  readonly definition: Uint8Array | number;
+  readonly repetition: Uint8Array | number;
+}
+
+function placed({ count, definition, repetition }: PageLevels) {
+  const uniform = typeof definition === 'number';
+  return {
+    definition: uniform ? null : definition,
+    level: uniform ? definition : 0,
+    repetition:
+      typeof repetition !== 'number'
+        ? repetition
+        : repetition === 0
+          ? null
+          : new Uint8Array(count).fill(repetition),
+  };
 }

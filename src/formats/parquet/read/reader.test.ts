@@ -170,6 +170,32 @@ describe('ParquetReader', () => {
     );
   });
 
+  it.each([
+    ['with and without elements', (row: number) => row % 3],
+    ['without any element', () => 0],
+    ['of one element', () => 1],
+  ])('reads lists back, required or not, %s', (_, sizeOf) => {
+    const list = (id: number, required: boolean, elements: boolean): NestedField => ({
+      ...{ id, name: `l${id}`, required },
+      type: { type: 'list', 'element-id': id + 1, 'element-required': elements, element: 'int' },
+    });
+    const schema: Schema = {
+      type: 'struct',
+      'schema-id': 0,
+      fields: [list(1, true, true), list(3, true, false), list(5, false, true)],
+    };
+    const columns = new TableColumns(schema);
+    for (let row = 0; row < 50; row++) {
+      for (const column of columns.columns as ListColumn[]) {
+        for (let n = 0; n < sizeOf(row); n++) (column.element as Int32Column).append(row + n);
+        column.end();
+      }
+      columns.endRow();
+    }
+    const read = readAll(written([columns, columns]), schema);
+    expect(rowsOf(read)).toEqual([...rowsOf(columns), ...rowsOf(columns)]);
+  });
+
   it('spans many pages and dictionaries that overflow', () => {
     const schema = schemaOf(['long', 'string', { list: 'int' }, { struct: ['string', 'double'] }]);
     const columns = filled(schema, 70_000, 9);

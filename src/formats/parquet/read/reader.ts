@@ -143,11 +143,8 @@ interface Place {
 
 const NO_VALUES = new Uint8Array(0);
 
-interface Levels {
-  readonly count: number;
-  readonly definition: Uint8Array | null;
-  readonly repetition: Uint8Array | null;
-}
+/** As of a page: one array a kind, or one level of all entries and none that repeats. */
+type Levels = Pick<DataPage, 'count' | 'definition' | 'level' | 'repetition'>;
 
 /** One row group being read. */
 class GroupReading {
@@ -263,12 +260,17 @@ class GroupReading {
     place: Place,
   ): void {
     const row = this.#extend(column, node, place);
-    const { count, definition, repetition } = this.#guide(node);
+    const { count, definition, level: all, repetition } = this.#guide(node);
     const { offsets } = column;
+    if (definition === null && all < repeated.definition) {
+      // Lists without an element, all of them.
+      offsets.fill(before, row + 1, column.length + 1);
+      return;
+    }
     let slot = row - 1;
     let total = before;
     for (let i = 0; i < count; i++) {
-      const level = definition === null ? repeated.definition : definition[i]!;
+      const level = definition === null ? all : definition[i]!;
       const repeats = repetition === null ? 0 : repetition[i]!;
       if (repeats <= place.repetition && level >= place.definition) slot++;
       if (level >= repeated.definition && repeats <= repeated.repetition) total++;
@@ -283,23 +285,34 @@ function checkRequired({ required }: Place, nulls: boolean, node: FileNode): voi
   if (required && nulls) throw corrupt(`required column "${node.element.name}" has nulls`);
 }
 
+interface Slots {
+  readonly slots: number;
+  readonly valid: Uint8Array | null;
+  readonly present: number;
+}
+
 /** Which entries are slots of a node, and which of those have a value. */
-function slotsOf(
-  { count, definition, repetition }: Levels,
-  node: FileNode,
-  place: Place,
-): { slots: number; valid: Uint8Array | null; present: number } {
+function slotsOf(levels: Levels, node: FileNode, place: Place): Slots {
+  const { count, definition, level, repetition } = levels;
   const isLeaf = node.children.length === 0;
   const allBegin = repetition === null || (isLeaf && node.repetition <= place.repetition);
-  if (definition === null && allBegin) return { slots: count, valid: null, present: count };
+  if (definition === null) {
+    if (level < place.definition) return { slots: 0, valid: null, present: 0 };
+    if (allBegin && level >= node.definition) return { slots: count, valid: null, present: count };
+  } else if (allBegin && isLeaf && node.definition === 1 && place.definition === 0) {
+    // Of a column at the top, the levels are the flags.
+    let present = 0;
+    for (let i = 0; i < count; i++) present += definition[i]!;
+    return { slots: count, valid: present === count ? null : definition, present };
+  }
   const begins = (i: number) => allBegin || repetition[i]! <= place.repetition;
   const valid = new Uint8Array(count);
   let slots = 0;
   let present = 0;
   for (let i = 0; i < count; i++) {
-    const level = definition === null ? node.definition : definition[i]!;
-    if (level < place.definition || !begins(i)) continue;
-    const there = level >= node.definition ? 1 : 0;
+    const reached = definition === null ? level : definition[i]!;
+    if (reached < place.definition || !begins(i)) continue;
+    const there = reached >= node.definition ? 1 : 0;
     valid[slots++] = there;
     present += there;
   }
@@ -310,30 +323,36 @@ function slotsOf(
 function joined(pages: readonly DataPage[]): Levels {
   if (pages.length === 1) return pages[0]!;
   const count = pages.reduce((sum, page) => sum + page.count, 0);
-  const join = (
-    of: (page: DataPage) => Uint8Array | null,
-    missing: (page: DataPage) => number,
-  ): Uint8Array | null => {
-    if (pages.every((page) => of(page) === null)) return null;
+  const join = (of: (page: DataPage) => Uint8Array | null, level: (page: DataPage) => number) => {
     const all = new Uint8Array(count);
     let at = 0;
     for (const page of pages) {
       const levels = of(page);
-      if (levels === null) all.fill(missing(page), at, at + page.count);
+      if (levels === null) all.fill(level(page), at, at + page.count);
       else all.set(levels, at);
       at += page.count;
     }
     return all;
   };
+  const [first] = pages;
+  const uniform = pages.every(
+    ({ definition, level }) => definition === null && level === first?.level,
+  );
+  const repeats = pages.some(({ repetition }) => repetition !== null);
   return {
     count,
-    definition: join(
-      (page) => page.definition,
-      () => 255,
-    ),
-    repetition: join(
-      (page) => page.repetition,
-      () => 0,
-    ),
+    definition: uniform
+      ? null
+      : join(
+          (page) => page.definition,
+          (page) => page.level,
+        ),
+    level: first?.level ?? 0,
+    repetition: repeats
+      ? join(
+          (page) => page.repetition,
+          () => 0,
+        )
+      : null,
   };
 }
