@@ -24,6 +24,8 @@ export interface AdmissionOptions {
   readonly send: (flush: OpenFlush) => void;
 }
 
+/** The next flush may be so many times as large as the one before. */
+const MARGIN = 1.25;
 /** How soon it is asked again whether a slab is free: readers in other threads let go of them without a word. */
 const SLAB_RETRY_MS = 10;
 
@@ -34,6 +36,8 @@ export class Admission {
   /** Where in the slab the next flush begins. */
   #nextStart = 0;
   #open: OpenFlush | undefined;
+  /** Of the flush before. */
+  #lastBytes = 0;
   /** Full flushes that wait for their turn. */
   #ready: OpenFlush[] = [];
   #inFlight = 0;
@@ -159,23 +163,34 @@ export class Admission {
     if (this.#open?.hasRoom(bytes, batches) === true) return this.#open;
     const start = this.#open?.end ?? this.#nextStart;
     this.#closeOpen();
-    if (this.#slab === undefined || start + bytes > this.#slab.bytes.length) {
+    const room = this.#slab === undefined ? -1 : this.#slab.bytes.length - start;
+    if (room < bytes || this.#isCramped(room)) {
       const fresh = this.#acquireSlab();
-      if (fresh === undefined) return undefined;
-      if (this.#slab !== undefined) this.#options.slabs.release(this.#slab.number);
-      this.#slab = fresh;
-      this.#nextStart = 0;
+      if (fresh === undefined && room < bytes) return undefined;
+      if (fresh !== undefined) this.#change(fresh);
     }
-    this.#options.slabs.retain(this.#slab.number);
+    this.#options.slabs.retain(this.#slab!.number);
     const nowMs = this.#options.clock.monotonic();
-    this.#open = new OpenFlush(this.#slab, this.#nextStart, nowMs);
+    this.#open = new OpenFlush(this.#slab!, this.#nextStart, nowMs);
     return this.#open;
+  }
+
+  /** On S3 a flush that the slab's end would cut costs a PUT before its time: what is left is no place to begin one. */
+  #isCramped(room: number): boolean {
+    return this.#options.policy.kind === 'object' && room < this.#lastBytes * MARGIN;
+  }
+
+  #change(fresh: Slab): void {
+    if (this.#slab !== undefined) this.#options.slabs.release(this.#slab.number);
+    this.#slab = fresh;
+    this.#nextStart = 0;
   }
 
   #closeOpen(): OpenFlush | undefined {
     const open = this.#open;
     if (open === undefined) return undefined;
     this.#open = undefined;
+    this.#lastBytes = open.bytes;
     this.#nextStart = open.end;
     this.#ready.push(open);
     return open;
