@@ -47,3 +47,39 @@ describe('dashboard and alarms', () => {
     expect(groups[0]!.rules.map(({ alert }) => alert)).toEqual(ALARMS.map(({ name }) => name));
   });
 });
+
+test('every panel has a source, a unit and a legend, and none lies on another', () => {
+  const { panels } = JSON.parse(dashboard()) as {
+    panels: readonly {
+      readonly id: number;
+      readonly type: string;
+      readonly title: string;
+      readonly datasource?: { readonly type: string; readonly uid: string };
+      readonly gridPos: {
+        readonly x: number;
+        readonly y: number;
+        readonly w: number;
+        readonly h: number;
+      };
+      readonly fieldConfig?: { readonly defaults: { readonly unit: string } };
+      readonly targets?: readonly { readonly refId: string; readonly legendFormat: string }[];
+    }[];
+  };
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  const taken = new Set<string>();
+  for (const { type, title, datasource, gridPos, fieldConfig, targets = [] } of panels) {
+    const { x, y, w, h } = gridPos;
+    expect(x + w, title).toBeLessThanOrEqual(24);
+    for (let at = 0; at < w * h; at += 1) {
+      const cell = `${x + (at % w)} ${y + Math.floor(at / w)}`;
+      expect(taken.has(cell), `${title} at ${cell}`).toBe(false);
+      taken.add(cell);
+    }
+    if (type === 'row') continue;
+    expect(datasource, title).toEqual({ type: 'prometheus', uid: '$source' });
+    expect(fieldConfig!.defaults.unit, title).not.toBe('');
+    expect(targets.length, title).toBeGreaterThan(0);
+    for (const { legendFormat } of targets) expect(legendFormat, title).not.toBe('');
+    expect(new Set(targets.map(({ refId }) => refId)).size, title).toBe(targets.length);
+  }
+});

@@ -61,6 +61,28 @@ export const ROWS: readonly Row[] = [
         unit: 'ops',
         series: { requests: rate('floe_broker_throttled_total', 'job') },
       },
+      {
+        title: 'Produce that waited: log congested, or share used up',
+        unit: 'ops',
+        series: { '{{reason}}': rate('floe_broker_produce_waits_total', 'reason') },
+      },
+      {
+        title: 'Produce in flight of the largest user',
+        unit: 'bytes',
+        series: { '{{instance}}': 'floe_broker_produce_largest_user_bytes{instance=~"$node"}' },
+      },
+      {
+        title: 'Memory',
+        unit: 'bytes',
+        series: { '{{instance}}': 'floe_process_resident_bytes{instance=~"$node"}' },
+      },
+      {
+        title: 'Processor, 1: one core',
+        unit: 'short',
+        series: {
+          '{{instance}}': 'rate(floe_process_cpu_seconds{instance=~"$node"}[$__rate_interval])',
+        },
+      },
     ],
   },
   {

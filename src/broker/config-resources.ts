@@ -65,7 +65,9 @@ export function resourceFault(
   else if (resourceType === RESOURCE.broker || resourceType === RESOURCE.brokerLogger) {
     const named =
       resourceName === nodeId || (resourceName === '' && resourceType === RESOURCE.broker);
-    if (!named) why = `this is broker ${nodeId}, not "${resourceName}"`;
+    // As in Kafka: clients send what is a broker's own to that broker.
+    if (!named)
+      why = `this is broker ${nodeId}, not "${resourceName}": ask the broker that is meant`;
   } else if (resourceType !== RESOURCE.topic) {
     why = `resources of type ${resourceType} have no configs`;
   }

@@ -50,6 +50,7 @@ import { startHttp } from './http.ts';
 import { HttpAuth, protectFaces } from './http-auth.ts';
 import { operatorApp } from './operator.ts';
 import type { ServeOptions } from './options.ts';
+import { observeProcess } from './process-metrics.ts';
 import { startSecurity } from './security.ts';
 import { serverSettings } from './settings.ts';
 
@@ -90,6 +91,7 @@ export async function serve(options: ServeOptions): Promise<Floe> {
     prng: systemPrng,
     ids: systemIds,
   };
+  observeProcess(node.metrics);
   try {
     return await start(node);
   } catch (caught) {

@@ -6,7 +6,8 @@
 // been added (INVALID_TXN_STATE), v11 answers TRANSACTION_ABORTABLE instead, from v12 on the batch adds it (KIP-890).
 // In a cluster another node may coordinate the transaction, or have made the topic a moment ago: what this one has to
 // learn of that is asked for before the request starts, and what comes after it by the connection waits (`prepare`).
-// Simplification: a timeout below a second counts as one, since Kafka's own answers would come at once.
+// Simplifications: a timeout below a second counts as one, since Kafka's own answers would come at once; no hints of
+// other leaders (v10, KIP-951; skipped.ts).
 import type { Topic } from '../../metadata/topics.ts';
 import type { TransactionAdmission, TransactionMode } from '../../metadata/transactions.ts';
 import { ErrorCode } from '../../protocol/errors.ts';

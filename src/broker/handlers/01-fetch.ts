@@ -6,7 +6,8 @@
 // rack told decides which leaders Metadata names), v12 flexible, v13 topic ids.
 // In a cluster other brokers write too: a partition or offset that isn't here yet is looked for in the store once, before
 // it counts as unknown or out of range.
-// Simplifications: followers don't exist, so replica fields are ignored; epochs never diverge.
+// Simplifications: followers don't exist, so replica fields are ignored; epochs never diverge or rise, so
+// clients would believe no hint of another leader (KIP-951; skipped.ts).
 import { ErrorCode } from '../../protocol/errors.ts';
 import { type FetchReply, type FetchRequest, fetchApi } from '../../protocol/messages/01-fetch.ts';
 import {
