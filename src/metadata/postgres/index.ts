@@ -10,6 +10,7 @@ import { ensureFlushRanges } from './flush-ranges.ts';
 import { groupsMigrations, PostgresGroups } from './groups.ts';
 import { leasesMigrations, PostgresLeases } from './leases.ts';
 import { PostgresLog } from './log.ts';
+import { logProducersMigrations, SpilledProducers } from './log-producers.ts';
 import { logMigrations } from './log-rows.ts';
 import { type Migration, migrate } from './migrations.ts';
 import { nodesMigrations, PostgresNodes } from './nodes.ts';
@@ -65,6 +66,7 @@ export const postgresMigrations: readonly Migration[] = [
   ...topicsMigrations,
   ...producersMigrations,
   ...logMigrations,
+  ...logProducersMigrations,
   ...objectsMigrations,
   ...transactionsMigrations,
   ...transactionRangesMigrations,
@@ -106,8 +108,9 @@ function metadataOn(
   },
 ): PostgresMetadata {
   const ages = new ProducerAges(options.producerExpirationMs ?? PRODUCER_EXPIRATION_MS);
+  const copies = { ages, spilled: new SpilledProducers() };
   const tables = new PostgresTables(database);
-  const transactions = new PostgresTransactions(database, ages);
+  const transactions = new PostgresTransactions(database, copies);
   return {
     database,
     findings: options.findings,
@@ -116,7 +119,7 @@ function metadataOn(
     nodes: new PostgresNodes(database),
     leases: new PostgresLeases(database),
     topics: new PostgresTopics(database, [tables]),
-    log: new PostgresLog(database, { ages, stages: tables }),
+    log: new PostgresLog(database, { copies, stages: tables }),
     objects: new PostgresObjects(database),
     producers: new PostgresProducers(database),
     transactions,

@@ -8,10 +8,12 @@ import { decideMarkers } from '../markers.ts';
 import {
   coordinatorEpoch,
   newestSequence,
+  type Sequences,
   sequencesActiveMs,
   sequencesEpoch,
   sequencesFromBytes,
 } from '../sequences.ts';
+import { clientText, storedText } from '../text.ts';
 import {
   type EndedTransaction,
   type OpenTransactions,
@@ -31,10 +33,10 @@ import type { Database, Transaction } from './database.ts';
 import { type StagedOffsetsStore, writeGroupOffsets } from './groups.ts';
 import { assertLeases } from './leases.ts';
 import { insertMarkers, withFlushRanges } from './log-commit.ts';
+import { NO_PRODUCERS, producerCount, producerIdAt, sequencesAt } from './log-producers.ts';
 import { openRanges, ownBytes, STORE_MS, sqlNumbers } from './log-rows.ts';
-import { type LockedState, lockState } from './log-state.ts';
-import { allocateProducerId, type ProducerAges } from './producers.ts';
-import { clientText, storedText } from '../text.ts';
+import { type LockedState, lockState, type ProducerCopies } from './log-state.ts';
+import { allocateProducerId } from './producers.ts';
 import { putAborted } from './transaction-ranges.ts';
 import { existing, lockById, putStates, readStates, withoutGone } from './transaction-rows.ts';
 
@@ -45,11 +47,11 @@ interface Stepped extends Step {
 
 export class PostgresTransactions implements TransactionsMetadata, StagedOffsetsStore {
   readonly #db: Database;
-  readonly #ages: ProducerAges;
+  readonly #copies: ProducerCopies;
 
-  constructor(db: Database, ages: ProducerAges) {
+  constructor(db: Database, copies: ProducerCopies) {
     this.#db = db;
-    this.#ages = ages;
+    this.#copies = copies;
   }
 
   async load(shards?: readonly number[]): Promise<readonly TransactionState[]> {
@@ -136,7 +138,7 @@ export class PostgresTransactions implements TransactionsMetadata, StagedOffsets
       for (const group of offsets.values())
         for (const partitionId of group.keys()) locked.add(partitionId);
     }
-    return lockState(tx, [...locked], { keys, ages: this.#ages });
+    return lockState(tx, [...locked], { keys, copies: this.#copies });
   }
 
   async #end(
@@ -222,8 +224,8 @@ export class PostgresTransactions implements TransactionsMetadata, StagedOffsets
     return this.#db.snapshot('read', async (tx) => {
       const ids = [sqlNumbers(partitionIds)];
       const [partitions, producers] = await Promise.all([
-        tx.rows<{ partition_id: number; open_transactions: Uint8Array | null }>(
-          'SELECT partition_id, open_transactions FROM log_partitions WHERE partition_id = ANY ($1::int8[])',
+        tx.rows<ProducersRow>(
+          'SELECT partition_id, open_transactions, producers FROM log_partitions WHERE partition_id = ANY ($1::int8[])',
           ids,
         ),
         tx.rows<ProducerRow>(
@@ -232,15 +234,15 @@ export class PostgresTransactions implements TransactionsMetadata, StagedOffsets
           ids,
         ),
       ]);
-      const open = new Map(
-        partitions.map((row) => [row.partition_id, openRanges(row.open_transactions) ?? new Map()]),
-      );
+      const found = new Map(partitions.map((row) => [row.partition_id, row]));
       return partitionIds.map((partitionId) => {
-        const ranges = open.get(partitionId);
-        if (ranges === undefined) return undefined;
-        return producers
-          .filter((row) => row.partition_id === partitionId)
-          .map((row) => toPartitionProducer(row, ranges));
+        const row = found.get(partitionId);
+        if (row === undefined) return undefined;
+        const open = openRanges(row.open_transactions) ?? new Map<number, number>();
+        const rows = producers.filter((each) => each.partition_id === partitionId);
+        return statesOf(row, rows)
+          .toSorted(([a], [b]) => a - b)
+          .map(([producerId, sequences]) => toPartitionProducer(producerId, sequences, open));
       });
     });
   }
@@ -333,17 +335,38 @@ interface ProducerRow {
   readonly sequences: Uint8Array;
 }
 
+interface ProducersRow {
+  readonly partition_id: number;
+  readonly open_transactions: Uint8Array | null;
+  readonly producers: Uint8Array | null;
+}
+
+/** States within a partition's row and in rows of their own. */
+function statesOf(
+  { producers }: ProducersRow,
+  rows: readonly ProducerRow[],
+): (readonly [producerId: number, sequences: Sequences])[] {
+  const packed = ownBytes(producers ?? NO_PRODUCERS);
+  return [
+    ...Array.from(
+      { length: producerCount(packed) },
+      (_, n) => [producerIdAt(packed, n), sequencesAt(packed, n)] as const,
+    ),
+    ...rows.map((row) => [row.producer_id, sequencesFromBytes(ownBytes(row.sequences))] as const),
+  ];
+}
+
 function toPartitionProducer(
-  row: ProducerRow,
+  producerId: number,
+  sequences: Sequences,
   open: ReadonlyMap<number, number>,
 ): PartitionProducer {
-  const sequences = sequencesFromBytes(ownBytes(row.sequences));
   return {
-    producerId: row.producer_id,
+    producerId,
     producerEpoch: sequencesEpoch(sequences),
     lastSequence: newestSequence(sequences),
     lastTimestamp: sequencesActiveMs(sequences),
     coordinatorEpoch: coordinatorEpoch(sequences),
-    currentTransactionStart: open.get(row.producer_id) ?? -1,
+    currentTransactionStart: open.get(producerId) ?? -1,
   };
 }
