@@ -160,6 +160,10 @@ async function serves(
   check(offset === BEFORE.readerOffset, `${what}: its group's offset`, `found ${offset}`);
 }
 
+const ANYWHERE = ['kafka', 'registry', 'catalog', 'http'].flatMap((name) => [
+  `--${name}`,
+  '127.0.0.1:0',
+]);
 const rowsBefore = Object.fromEntries(TABLES.map(({ topic, rows }) => [topic, rows]));
 const rowsLater = Object.fromEntries(TABLES.map(({ topic, rowsLater: rows }) => [topic, rows]));
 
@@ -219,6 +223,9 @@ async function moves(name: string, place: Place, double?: DoubleProcess, bucket 
   cpSync(join(place.folder, 'filled'), dataDir, { recursive: true });
   await migrate(place, { dataDir, storage, metadata, ...(double === undefined ? {} : { double }) });
 
+  const past = await floe(['serve', '--data-dir', dataDir, ...ANYWHERE]);
+  const isPast = past.code === 1 && past.err.includes('was moved to postgres:');
+  check(isPast, 'the directory is served no more', told(past));
   const first = await place.serve(metadata, storage);
   const second = await place.serve(metadata, storage);
   await serves('the cluster', second, BEFORE.keys, rowsBefore);
@@ -249,6 +256,11 @@ async function moves(name: string, place: Place, double?: DoubleProcess, bucket 
   );
   await succeeds('a backup into a folder', place.run('backup', [inFolder, ...stores]));
   await more(first);
+  await refuses(
+    'a migration once brokers have gone on',
+    place.run('migrate', ['--data-dir', dataDir, ...stores]),
+    /if brokers have used it since it was moved/,
+  );
   await serves('the cluster goes on', second, [...BEFORE.keys, ...BEFORE.laterKeys], rowsLater);
   await Promise.all([first.stop(), second.stop()]);
 
@@ -391,6 +403,12 @@ const ends: (() => Promise<void>)[] = [() => postgres.stop()];
 try {
   const node = await startChild(join(folder, 'node'));
   await fill(node);
+  const moving = ['migrate', '--data-dir', join(folder, 'node'), '--storage', 's3://floe/cluster'];
+  await refuses(
+    'a migration of a node that runs',
+    floe([...moving, '--metadata', postgres.url('none')]),
+    /is in use|locked|running/,
+  );
   // As after a crash: what was acknowledged is recovered, then moved.
   await node.kill();
   cpSync(join(folder, 'node'), join(folder, 'filled'), { recursive: true });
