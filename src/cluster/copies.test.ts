@@ -140,3 +140,20 @@ test('without the store nothing is new', async () => {
   await copies.catchUp('topics');
   expect(copy.reads).toBe(0);
 });
+
+test('a read that fails, or ends too early, while it is stopped is the last', async () => {
+  const { copy, copies, change } = setUp();
+  let go = () => {};
+  copy.hold = new Promise((resolve) => {
+    go = resolve;
+  });
+  copies.seen(change());
+  copies.seen(change());
+  const stopped = copies.stop();
+  copy.fail = true;
+  go();
+  await stopped;
+  // Turns of the event loop come by: nothing begins again and again.
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(copy.reads).toBe(1);
+});

@@ -120,8 +120,9 @@ export class Copies {
   #run(domain: VersionDomain, copy: Copy): Promise<boolean> {
     copy.running ??= this.#refresh(domain, copy).finally(() => {
       copy.running = undefined;
-      // Heard of after its last look.
-      if (copy.wanted > copy.have && copy.retry === undefined) void this.#run(domain, copy);
+      // Heard of after its last look. Once stopped it would look at nothing, and begin again without end.
+      const more = copy.wanted > copy.have && !this.#stopped;
+      if (more && copy.retry === undefined) void this.#run(domain, copy);
     });
     return copy.running;
   }
