@@ -3,7 +3,7 @@
 // Not for: what is measured (run.ts, table.ts).
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type ChildNode, startChild } from '../src/cli/child.ts';
@@ -60,17 +60,52 @@ export function startKafka(fsync: boolean): Broker {
   };
 }
 
+/** How records of the table benchmark are written. */
+export type Format = 'avro' | 'protobuf' | 'jsonschema' | 'json';
+
+/** Converters of bench/connect, for what the peers have none for. */
+const CONVERTERS: Partial<Record<Format, string>> = {
+  avro: 'avro',
+  protobuf: 'floe.bench.ProtobufFlightConverter',
+  jsonschema: 'floe.bench.JsonSchemaFlightConverter',
+};
+
 /** Kafka Connect with the sink of Apache Iceberg, on one topic of a broker. */
-export function startConnect(topic: string, bootstrap: string, format: 'avro' | 'json'): Target {
+export function startConnect(topic: string, bootstrap: string, format: Format): Target {
   const flags = ['--topic', topic, '--bootstrap', bootstrap, '--tasks', '1', '--flush-ms', '1000'];
-  const converter = format === 'avro' ? ['--value-converter', 'avro'] : [];
-  const said = script('connect/start.sh', [...flags, ...converter]);
+  const named = CONVERTERS[format];
+  const converter = named === undefined ? [] : ['--value-converter', named];
+  const ours = named?.startsWith('floe.bench') === true;
+  const said = script('connect/start.sh', [...flags, ...converter], {
+    ...(ours ? { CONNECT_EXTRA_CP: compiledConverters() } : {}),
+  });
   return {
     pid: Number(/pid=(\d+)/.exec(said)![1]),
     async stop() {
       spawnSync(join(peersFolder, 'connect', 'stop.sh'), { stdio: 'ignore' });
     },
   };
+}
+
+/** Class path of the converters of bench/connect, compiled against the peers' Kafka Connect. */
+function compiledConverters(): string {
+  const sources = join(import.meta.dirname, 'connect');
+  const out = join(scratchFolder, 'connect', 'converters');
+  mkdirSync(out, { recursive: true });
+  const found = join(out, 'cp.txt');
+  if (!existsSync(found)) {
+    const goal = ['dependency:build-classpath', '-DincludeScope=runtime'];
+    const pom = ['-f', join(sources, 'pom.xml')];
+    execFileSync('mvn', ['-q', '-B', ...pom, ...goal, `-Dmdep.outputFile=${found}`]);
+  }
+  const libraries = readFileSync(found, 'utf8').trim();
+  const connect = readFileSync(join(scratchFolder, 'connect', 'cp.txt'), 'utf8').trim();
+  const files = readdirSync(sources).filter((name) => name.endsWith('.java'));
+  execFileSync('javac', [
+    ...['-nowarn', '-cp', `${connect}:${libraries}`, '-d', out],
+    ...files.map((name) => join(sources, name)),
+  ]);
+  return `${out}:${libraries}`;
 }
 
 /** The script that consumes JSON and appends by pyiceberg every ten seconds. */
@@ -89,8 +124,13 @@ export function startPyiceberg(topic: string, bootstrap: string, lake: string): 
 }
 
 /** Runs a script of the peers and returns what it printed. @throws with what it wrote to stderr. */
-export function script(name: string, args: readonly string[]): string {
-  return execFileSync(join(peersFolder, name), args, { encoding: 'utf8' });
+export function script(
+  name: string,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): string {
+  const env = { ...process.env, ...environment };
+  return execFileSync(join(peersFolder, name), args, { encoding: 'utf8', env });
 }
 
 /** User and system seconds of a process, its threads included. */

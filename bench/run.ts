@@ -6,9 +6,9 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Broker, peersFolder, python, startFloe, startKafka } from './peers.ts';
+import { type Broker, type Format, peersFolder, python, startFloe, startKafka } from './peers.ts';
 import { type Row, report } from './report.ts';
-import { type Format, measureTable } from './table.ts';
+import { measureTable } from './table.ts';
 
 const HELP = `npm run bench -- [--suites LIST] [--brokers LIST] [--rounds 3] [--scale 1] [--out FILE]
                  [--set KEY=VALUE]… (settings of Floe)
@@ -17,7 +17,7 @@ const HELP = `npm run bench -- [--suites LIST] [--brokers LIST] [--rounds 3] [--
             transactions, rebalance, crowd (5,000 connections, 1,000 groups)
             --brokers floe,kafka,kafka-fsync   --rates 1000,20000   --seconds 20 (of latency)
   table     topic to Iceberg table
-            --writers floe,connect,pyiceberg   --formats avro,json   --bursts 2
+            --writers floe,connect,pyiceberg   --formats avro,json (and protobuf,jsonschema)   --bursts 2
 
 PEERS=folder of the rivals' start scripts. Without sockets, each by node_modules/.bin/node:
 bench/protocol.ts, bench/produce-path.ts, bench/read-path.ts, bench/decode.ts.
