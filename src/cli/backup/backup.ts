@@ -29,6 +29,7 @@ import { Database as SqliteDatabase } from '../../metadata/sqlite/database.ts';
 import { openDatabase } from '../../metadata/sqlite/index.ts';
 import {
   DOUBTED,
+  noteRecovered,
   readSnapshot,
   SKIPPED_IDS,
   writeSnapshot,
@@ -193,10 +194,7 @@ export async function noteRestored(options: BackupOptions): Promise<Proof> {
     const clusterId = await metadata.cluster.clusterId();
     if (clusterId === undefined)
       throw new FloeError('not-found', 'the database belongs to no cluster yet');
-    await metadata.database.transaction('background', async (tx) => {
-      for (const sql of DOUBTED) await tx.run(sql);
-    });
-    await metadata.cluster.noteRestored();
+    await noteRecovered(metadata.database);
     return await proveStore(options, clusterId);
   } finally {
     await metadata.close();

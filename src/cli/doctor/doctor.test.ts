@@ -69,6 +69,14 @@ test('a cluster that is well, then restored, then confirmed; a bucket of another
   expect(wrongs(await examine({ ...options, confirm: true }))).toEqual([]);
   expect(wrongs(await examine(options))).toEqual([]);
 
+  await metadata.database
+    .on('write')
+    .run("UPDATE log_counter SET contradiction = 'commit 9 was made, and the newest is 4'");
+  const putBack = await examine(options);
+  expect(wrongs(putBack)).toEqual(['history']);
+  expect(of(putBack, 'history')!.remedy).toContain('floe restore --in-place');
+  await metadata.database.on('write').run('UPDATE log_counter SET contradiction = NULL');
+
   const foreign = await newStore('foreign', 'BAECAwQFBgcICQoLDA0ODw');
   const mixed = await examine({ ...options, storage: foreign });
   expect(wrongs(mixed)).toEqual(['cluster.json']);

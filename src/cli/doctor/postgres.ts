@@ -38,6 +38,7 @@ export async function checkDatabase(parts: DatabaseParts): Promise<readonly Find
   return [
     ...server,
     await migrations(parts),
+    ...(await history(parts)),
     await commitTime(parts),
     await connections(parts),
     await longTransactions(parts),
@@ -63,6 +64,22 @@ async function migrations({ database }: DatabaseParts): Promise<Finding> {
   if (pending.length === 0) return ok('migrations', 'current');
   const names = pending.map(({ name }) => name).join(', ');
   return warning('migrations', `pending: ${names}`, 'the next broker that starts applies them');
+}
+
+/** What brokers knew and didn't find any more. */
+async function history({ database }: DatabaseParts): Promise<readonly Finding[]> {
+  const sql = database.on('background');
+  const column = await sql.row(
+    "SELECT 1 FROM information_schema.columns WHERE table_name = 'log_counter' AND column_name = 'contradiction'",
+  );
+  if (column === undefined) return [];
+  const row = await sql.row<{ contradiction: string | null }>(
+    'SELECT contradiction FROM log_counter',
+  );
+  if (row!.contradiction === null) return [];
+  const remedy =
+    'the database was put back to an earlier time: stop all brokers, bring back a newer state if there is one, then run floe restore --in-place';
+  return [wrong('history', row!.contradiction, remedy)];
 }
 
 /** No row changes, yet the write-ahead log is written: COMMIT waits for the disk and the standbys as any does. */

@@ -9,6 +9,7 @@ import { FloeError } from '../../base/error.ts';
 import type { Prng } from '../../base/prng.ts';
 import { backoffMs } from '../../base/retry.ts';
 import { isBrokenOff, isConnectionLost, postgresError, sqlState } from './errors.ts';
+import { Lineage } from './lineage.ts';
 import type { PostgresSettings } from './settings.ts';
 import { parserOf } from './types.ts';
 
@@ -62,13 +63,17 @@ const COMMIT = 'SET LOCAL statement_timeout = 0; COMMIT';
 
 export class Database {
   readonly options: DatabaseOptions;
+  /** Whether it is still the database that this process knows. */
+  readonly lineage = new Lineage();
   readonly #pools: ReadonlyMap<Purpose, pg.Pool>;
   readonly #names = new Map<string, string>();
   #closed = false;
 
   constructor(options: DatabaseOptions) {
     this.options = options;
-    this.#pools = new Map(purposes.map((purpose) => [purpose, openPool(options, purpose)]));
+    this.#pools = new Map(
+      purposes.map((purpose) => [purpose, openPool(options, purpose, this.lineage)]),
+    );
   }
 
   /**
@@ -310,7 +315,7 @@ async function rolledBack(client: pg.ClientBase, caught: unknown): Promise<boole
   }
 }
 
-function openPool(options: DatabaseOptions, purpose: Purpose): pg.Pool {
+function openPool(options: DatabaseOptions, purpose: Purpose, lineage: Lineage): pg.Pool {
   const { settings } = options;
   const statementMs =
     settings[
@@ -336,7 +341,7 @@ function openPool(options: DatabaseOptions, purpose: Purpose): pg.Pool {
     pipeline: true,
     types: { getTypeParser: parserOf },
     verify: (client, done) => {
-      refuseStandby(client).then(() => done(), done);
+      refuseStranger(client, lineage).then(() => done(), done);
     },
   };
   const pool = new pg.Pool(config);
@@ -350,6 +355,11 @@ interface PoolConfig extends pg.PoolConfig {
   readonly pipeline: boolean;
   /** Called for each new connection, before its first use. */
   readonly verify: (client: pg.ClientBase, done: (error?: Error) => void) => void;
+}
+
+async function refuseStranger(client: pg.ClientBase, lineage: Lineage): Promise<void> {
+  await refuseStandby(client);
+  await lineage.check(async (text, values) => (await client.query(text, [...values])).rows);
 }
 
 /** After a failover the old name may lead to a standby for a while: what is read there is of yesterday. */

@@ -4,6 +4,7 @@
 import { AssertionError } from '../../base/assert.ts';
 import type { ErrorCode } from '../../base/error.ts';
 import { FloeError } from '../../base/error.ts';
+import { CONTRADICTED } from './lineage.ts';
 
 /** Where a failure struck: before COMMIT was sent nothing has happened; after it, it may have. */
 export type Phase = 'work' | 'commit';
@@ -22,6 +23,7 @@ const CODES: readonly (readonly [prefix: string, code: ErrorCode])[] = [
   ['28', 'unauthorized'],
   ['42501', 'unauthorized'],
   ['3D000', 'not-found'],
+  [CONTRADICTED, 'corrupt'],
   ['XX001', 'corrupt'],
   ['XX002', 'corrupt'],
   ['22021', 'invalid'], // characters that the encoding lacks

@@ -22,6 +22,7 @@ import { allocateIndex } from '../packed-index.ts';
 import { type Versions, versionDomains } from '../versions.ts';
 import type { Database, Sql, Transaction } from './database.ts';
 import { dropFlushRanges, ensureFlushRanges } from './flush-ranges.ts';
+import { factsColumns, type StoreFacts } from './lineage.ts';
 import { LogCommits, type LogCommitsOptions } from './log-commit.ts';
 import {
   ENTRY_COLUMNS,
@@ -52,8 +53,11 @@ export class PostgresLog implements LogMetadata {
     this.#commits = new LogCommits(db, options);
   }
 
-  commit(flushes: readonly FlushCommit[]): Promise<readonly CommittedFlush[]> {
-    return this.#commits.commit(flushes);
+  async commit(flushes: readonly FlushCommit[]): Promise<readonly CommittedFlush[]> {
+    const committed = await this.#commits.commit(flushes);
+    for (const { commitNumber, committedMs } of committed)
+      this.#db.lineage.noted(commitNumber, committedMs);
+    return committed;
   }
 
   /** Makes tables for coming flushes and drops those of past ones; for the log's maintenance, every few minutes. */
@@ -76,22 +80,34 @@ export class PostgresLog implements LogMetadata {
 
   async snapshot(): Promise<LogSnapshot> {
     return this.#db.snapshot('background', async (tx) => {
-      const [number, versions, rows, aborted] = await Promise.all([
-        lastCommit(tx),
+      const [facts, versions, rows, aborted] = await Promise.all([
+        tx.row<Omit<StoreFacts, 'known_ms'>>(BEGINNING),
         readVersions(tx),
         tx.rows<PartitionRecord>(ALL_PARTITIONS),
         lastAborted(tx),
       ]);
+      this.#db.lineage.begin(facts!);
       const transactions = transactionsOf(rows, aborted);
-      return { lastCommit: number, versions, partitions: rows.map(toPartitionLog), transactions };
+      return {
+        lastCommit: facts!.last_commit,
+        versions,
+        partitions: rows.map(toPartitionLog),
+        transactions,
+      };
     });
   }
 
   async follow(afterCommit: number, limit: number): Promise<Following> {
-    const rows = await this.#db
-      .on('follow')
-      .rows<FollowedRecord>(FOLLOW, [afterCommit, Math.max(limit, 1)]);
+    const { lineage } = this.#db;
+    const { known } = lineage;
+    const sql = this.#db.on('follow');
+    const rows = await sql.rows<FollowedRecord>(FOLLOW, [
+      afterCommit,
+      Math.max(limit, 1),
+      known.commitNumber,
+    ]);
     const [first] = rows;
+    await lineage.judge(known, first!, (text, values) => sql.rows(text, values));
     const found = rows.filter(isCommit);
     const complete = found.every((row, n) => row.commit_number === afterCommit + 1 + n);
     const expected = first!.last_commit > afterCommit;
@@ -100,6 +116,8 @@ export class PostgresLog implements LogMetadata {
         'not-found',
         `what follows commit ${afterCommit} isn't kept, the newest is ${first!.last_commit}: start over`,
       );
+    const newest = found.at(-1);
+    if (newest !== undefined) lineage.noted(newest.commit_number, newest.committed_ms);
     return {
       rows: found.map(toFollowed),
       versions: versionsOf(first!.versions),
@@ -301,15 +319,17 @@ interface FollowedCommitRecord extends FlushRecord {
 }
 
 /** With nothing to follow there is one row of nulls beside the counter and the versions. */
-interface FollowedRecord extends Omit<FollowedCommitRecord, 'commit_number'> {
-  readonly last_commit: number;
+interface FollowedRecord extends Omit<FollowedCommitRecord, 'commit_number'>, StoreFacts {
   readonly versions: string;
   readonly commit_number: number | null;
 }
 
+const BEGINNING =
+  'SELECT last_commit, contradiction, (SELECT restores FROM cluster) AS restores FROM log_counter';
+
 // One statement, one snapshot: what it shows of commits and of versions is of one moment.
 const FOLLOW = `
-  SELECT c.last_commit, v.versions, ${FLUSH_COLUMNS}, f.begun
+  SELECT ${factsColumns('$3')}, v.versions, ${FLUSH_COLUMNS}, f.begun
   FROM log_counter c
     CROSS JOIN (SELECT json_object_agg(domain, version)::text AS versions FROM versions) v
     LEFT JOIN (

@@ -2,6 +2,7 @@
 export { compareRows, copyRows, type TransferSource } from './copy.ts';
 export {
   DOUBTED,
+  noteRecovered,
   readSnapshot,
   SKIPPED_IDS,
   type SnapshotFacts,

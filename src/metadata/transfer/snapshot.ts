@@ -38,7 +38,25 @@ export const DOUBTED: readonly string[] = [
   'DELETE FROM table_intents WHERE parent IS NULL',
   'UPDATE table_stages SET attempted = TRUE',
 ];
+/** PostgreSQL only: whatever brokers knew before, this is what holds. */
+const AGREED = 'UPDATE log_counter SET contradiction = NULL';
+/**
+ * A database that was brought back by PostgreSQL's own means, in one transaction: as after {@link writeSnapshot}, ids go on
+ * behind a gap, so that whoever holds one of the lost time meets nobody else's.
+ */
+export async function noteRecovered(db: Database): Promise<void> {
+  await db.transaction('background', async (tx) => {
+    for (const sql of [...DOUBTED, AGREED, SKIP_SEQUENCES]) await tx.run(sql);
+    await tx.run(`UPDATE producer_ids SET next_id = next_id + ${SKIPPED_IDS}`);
+    await tx.run('UPDATE cluster SET restores = restores + 1');
+  });
+}
+
 const LEFT_OUT = ['migrations', 'nodes'];
+
+const SKIP_SEQUENCES = `
+  SELECT setval(oid::regclass, coalesce(pg_sequence_last_value(oid), 0) + ${SKIPPED_IDS})
+  FROM pg_class WHERE relkind = 'S' AND relnamespace = 'public'::regnamespace`;
 
 /** Of flushes only what readers need: rows of objects that aren't sealed. Who followed the others starts anew. */
 const ROWS_OF: Readonly<Record<string, string>> = {
@@ -150,7 +168,7 @@ export async function writeSnapshot(
     for (const [name, last] of Object.entries(facts.sequences))
       await tx.run('SELECT setval($1::regclass, $2::int8)', [name, last + SKIPPED_IDS]);
     await tx.run(`UPDATE producer_ids SET next_id = next_id + ${SKIPPED_IDS}`);
-    for (const sql of DOUBTED) await tx.run(sql);
+    for (const sql of [...DOUBTED, AGREED]) await tx.run(sql);
     await tx.run('UPDATE cluster SET restores = restores + 1');
   });
   await ensureFlushRanges(db);

@@ -224,6 +224,16 @@ test('who is behind what the store keeps ends with a clear error, once', async (
   await expect(follower.caughtUp()).rejects.toThrow('stopping');
 });
 
+test('a store that contradicts what is known here ends this broker, with its own words', async () => {
+  const { clock, store, fatal, asked } = setUp();
+  store.failing = new FloeError('corrupt', 'the database was put back');
+  await clock.advance(IDLE_MS);
+  expect(fatal).toEqual(['the database was put back']);
+  const questions = asked.length;
+  await clock.advance(10 * IDLE_MS);
+  expect(asked.length).toBe(questions);
+});
+
 test('nothing is asked after a stop', async () => {
   const { clock, asked, follower } = setUp();
   const waiting = follower.caughtUp();

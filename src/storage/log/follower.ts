@@ -223,6 +223,12 @@ export class Follower implements Primary {
       onFatal(new FloeError('unavailable', text, { cause: caught }));
       return;
     }
+    // The store contradicts what this node knows.
+    if (error.code === 'corrupt') {
+      this.#stopped = true;
+      onFatal(error);
+      return;
+    }
     metrics.count('floe_log_follow_failures_total', 'Questions for commits that failed.');
     logger.warn({ error: error.message }, "other brokers' commits can't be read, trying again");
     this.#notBeforeMs = clock.monotonic() + RETRY_MS;
