@@ -1,7 +1,26 @@
 // What the month costs: prices as AWS lists them for us-east-1, on demand, and the two figures that rivals publish.
 // Pure. Every number says where it is from; those that are assumptions say so. Not for: how much is used (month.ts).
-import type { MonthUsage } from './run.ts';
 import { GIB, MIB } from './workload.ts';
+
+/** What a month of 30 days takes, scaled from the days that were steady. */
+export interface MonthUsage {
+  readonly writeRequests: number;
+  readonly readRequests: number;
+  readonly storedBytes: number;
+  readonly crossZoneBytes: number;
+  readonly machines: number;
+  /** Bytes that compaction writes per byte produced. */
+  readonly rewrites: number;
+  /** Maintainers that are at work at any time. */
+  readonly busyMaintainers: number;
+  readonly networkBytesPerSecond: number;
+  readonly commitsPerSecond: number;
+  readonly rowsPerSecond: number;
+  /** Requests a second, by `<purpose> <operation>`. */
+  readonly perSecond: Readonly<Record<string, number>>;
+  /** Largest difference of a steady day's requests from their mean. */
+  readonly unsteadiness: number;
+}
 
 /** Amazon S3 Standard, aws.amazon.com/s3/pricing, as of 2026; gigabytes are 2^30 bytes there. Deletions are free. */
 export const S3 = {

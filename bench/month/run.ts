@@ -7,7 +7,7 @@ import { SlabPool } from '../../src/storage/log/slab.ts';
 import { CatchUp } from './catch-up.ts';
 import { COMMIT_MS, type FlushStage, runFlushStage } from './flushes.ts';
 import { LogWorld, type MonthSettings } from './log-world.ts';
-import { MACHINE, machinesFor } from './prices.ts';
+import { MACHINE, type MonthUsage, machinesFor } from './prices.ts';
 import { INDEX_ENTRY_BYTES, measureTail, type TailCost, type WrittenFlush } from './tail.ts';
 import { assignments, DAY_MS, GIB, partitionsOf, type Workload } from './workload.ts';
 
@@ -53,26 +53,6 @@ export interface FlushSummary {
   readonly ackP50Ms: number;
   readonly ackP99Ms: number;
   readonly maxInFlightBytes: number;
-}
-
-/** What a month of 30 days takes, scaled from the days that were steady. */
-export interface MonthUsage {
-  readonly writeRequests: number;
-  readonly readRequests: number;
-  readonly storedBytes: number;
-  readonly crossZoneBytes: number;
-  readonly machines: number;
-  /** Bytes that compaction writes per byte produced. */
-  readonly rewrites: number;
-  /** Maintainers that are at work at any time. */
-  readonly busyMaintainers: number;
-  readonly networkBytesPerSecond: number;
-  readonly commitsPerSecond: number;
-  readonly rowsPerSecond: number;
-  /** Requests a second, by `<purpose> <operation>`. */
-  readonly perSecond: Readonly<Record<string, number>>;
-  /** Largest difference of a steady day's requests from their mean. */
-  readonly unsteadiness: number;
 }
 
 export interface Library {

@@ -2,7 +2,7 @@
 import type { Prng } from '../../src/base/prng.ts';
 import { type FaultKind, type FaultRule, faultKinds } from '../s3/double-faults.ts';
 import type { TestCluster } from './cluster.ts';
-import { anyMember, type Harm, someTime } from './harms.ts';
+import { anyMember, type Harm, someTime } from './harm.ts';
 
 /** Those that strike together, at random; the others have harms of their own. */
 const USUAL: readonly FaultKind[] = faultKinds.filter(

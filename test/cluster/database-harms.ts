@@ -2,7 +2,7 @@
 // or slow, statements that the server breaks off.
 import type { Prng } from '../../src/base/prng.ts';
 import type { TestCluster } from './cluster.ts';
-import { type Harm, someTime } from './harms.ts';
+import { type Harm, someTime } from './harm.ts';
 import type { LostAnswers } from './relay.ts';
 import { REFUSALS } from './triggers.ts';
 

@@ -7,9 +7,8 @@ import type { Prng } from '../../src/base/prng.ts';
 import { bucketHarms } from './bucket-harms.ts';
 import type { Member, TestCluster } from './cluster.ts';
 import { databaseHarms } from './database-harms.ts';
+import { anyMember, type Harm, someTime } from './harm.ts';
 import type { Relay } from './relay.ts';
-
-export type Harm = (prng: Prng) => Promise<void>;
 
 /** Two of the others, together. */
 export const PAIR = 'two-at-once';
@@ -56,15 +55,6 @@ function pairsOf(cluster: TestCluster, single: readonly (readonly [string, Harm]
 
 /** True while a broker may be taken away. */
 const others = ({ members }: TestCluster) => members.filter(({ up }) => up).length > 1;
-
-/** One that is up. */
-export function anyMember({ members }: TestCluster, prng: Prng): Member {
-  const up = members.filter((member) => member.up);
-  return up[prng.int(up.length)]!;
-}
-
-/** How long most harms last. */
-export const someTime = (prng: Prng) => sleep(1_000 + prng.int(9_000));
 
 function processHarms(cluster: TestCluster): Record<string, Harm> {
   const paused = async (prng: Prng, ms: number) => {

@@ -32,7 +32,9 @@ export class SharedStore {
 
   /** As empty as a fresh one. */
   async open(): Promise<StoreUnderTest> {
-    await this.#metadata.database.session((client) => client.query(this.#wipe));
+    const { database } = this.#metadata;
+    await database.session((client) => client.query(this.#wipe));
+    database.lineage.forget();
     const reopened: PostgresMetadata[] = [];
     const metadata = () => reopened.at(-1) ?? this.#metadata;
     return {

@@ -18,10 +18,10 @@ import type {
 } from '../groups.ts';
 import type { LeaseToken } from '../leases.ts';
 import { shardOf } from '../shards.ts';
+import { clientText, storedText } from '../text.ts';
 import type { Database, Transaction } from './database.ts';
 import { assertLeases } from './leases.ts';
 import type { Migration } from './migrations.ts';
-import { clientText, storedText } from '../text.ts';
 
 /** After the topics' migrations: offsets refer to partitions. */
 export const groupsMigrations: readonly Migration[] = [

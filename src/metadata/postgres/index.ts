@@ -9,7 +9,7 @@ import { Database } from './database.ts';
 import { ensureFlushRanges } from './flush-ranges.ts';
 import { groupsMigrations, PostgresGroups } from './groups.ts';
 import { leasesMigrations, PostgresLeases } from './leases.ts';
-import { lineageMigrations } from './lineage.ts';
+import { lineageMigrations } from './lineage-rows.ts';
 import { PostgresLog } from './log.ts';
 import { logProducersMigrations, SpilledProducers } from './log-producers.ts';
 import { logMigrations } from './log-rows.ts';

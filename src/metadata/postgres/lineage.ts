@@ -6,23 +6,9 @@
 // has said `floe restore --in-place`. A broker that ran through such a restore learns by its number that it must start anew.
 // Not for: what a restore does (cli/backup).
 import { FloeError } from '../../base/error.ts';
-import type { Migration } from './migrations.ts';
 
 /** SQLSTATE of a commit that the trigger refuses. */
 export const CONTRADICTED = 'FL001';
-
-export const lineageMigrations: readonly Migration[] = [
-  {
-    name: 'lineage-1',
-    sql: `
-      -- Null: all is well. Else what a broker knew that isn't here.
-      ALTER TABLE log_counter ADD COLUMN contradiction text;
-      CREATE FUNCTION refuse_contradicted() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN RAISE EXCEPTION '%', OLD.contradiction USING ERRCODE = '${CONTRADICTED}'; END $$;
-      CREATE TRIGGER refuse_contradicted BEFORE UPDATE OF last_commit ON log_counter FOR EACH ROW
-        WHEN (OLD.contradiction IS NOT NULL) EXECUTE FUNCTION refuse_contradicted();`,
-  },
-];
 
 /** What a store says of itself; `knownMs`: when the commit asked about was, null where its row isn't kept. */
 export interface StoreFacts {
@@ -67,6 +53,12 @@ export class Lineage {
     if (contradiction !== null) throw contradicted(contradiction);
     this.#restores = restores;
     this.#known = { commitNumber, committedMs: undefined };
+  }
+
+  /** As a process that has seen nothing. */
+  forget(): void {
+    this.#known = undefined;
+    this.#restores = undefined;
   }
 
   noted(commitNumber: number, committedMs: number): void {

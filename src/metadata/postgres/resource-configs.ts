@@ -1,8 +1,8 @@
 // Configs of groups and client metrics on PostgreSQL. See metadata/resource-configs.ts for the contract.
 import type { ResourceConfig, ResourceConfigsMetadata, ResourceKind } from '../resource-configs.ts';
+import { clientText, storedText } from '../text.ts';
 import type { Database } from './database.ts';
 import type { Migration } from './migrations.ts';
-import { clientText, storedText } from '../text.ts';
 import { raiseVersions } from './versions.ts';
 
 export const resourceConfigsMigrations: readonly Migration[] = [

@@ -6,9 +6,9 @@ import type {
   ScramMechanism,
   SecurityMetadata,
 } from '../security.ts';
+import { clientText, storedText } from '../text.ts';
 import type { Database, SqlValue } from './database.ts';
 import type { Migration } from './migrations.ts';
-import { clientText, storedText } from '../text.ts';
 import { raiseVersions } from './versions.ts';
 
 export const securityMigrations: readonly Migration[] = [

@@ -2,12 +2,12 @@
 // Partition ids come from a sequence, so none is used twice. A topic's deletion holds the rows of its partitions, as
 // commits do: a commit is either before it or finds them gone. Not for: what hangs on a topic elsewhere (TopicHook).
 import { FloeError } from '../../base/error.ts';
+import { clientText, storedText } from '../text.ts';
 import type { CreateTopic, Topic, TopicsMetadata } from '../topics.ts';
 import type { Database, Sql, Transaction } from './database.ts';
 import { STORE_MS, sqlNumbers } from './log-rows.ts';
 import type { Migration } from './migrations.ts';
 import { lockPartitions } from './object-entries.ts';
-import { clientText, storedText } from '../text.ts';
 import { raiseVersions } from './versions.ts';
 
 export const topicsMigrations: readonly Migration[] = [

@@ -3,11 +3,11 @@
 // topic locks no transaction. Not for: what becomes of them (transactions.ts), their records in the log (transaction-ranges.ts).
 import type { StoredOffset } from '../groups.ts';
 import { shardOf } from '../shards.ts';
+import { clientText, storedText } from '../text.ts';
 import type { StagedOffsets, TransactionState, TransactionStatus } from '../transactions.ts';
 import type { Sql, Transaction } from './database.ts';
 import { sqlNumbers } from './log-rows.ts';
 import type { Migration } from './migrations.ts';
-import { clientText, storedText } from '../text.ts';
 
 export const transactionsMigrations: readonly Migration[] = [
   {
