@@ -30,10 +30,10 @@ const CODES: readonly (readonly [prefix: string, code: ErrorCode])[] = [
   ['54', 'exhausted'], // program limits, such as too long a key
 ];
 
-/** SQLSTATE of a failure that the server itself reported. */
+/** SQLSTATE of a failure that the server itself reported. No class begins with E, as names of the system's errors do (EPIPE). */
 export function sqlState(caught: unknown): string | undefined {
   const code = (caught as { code?: unknown } | null)?.code;
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+  return typeof code === 'string' && /^(?!E)[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
 /** True when the server broke the transaction off and it may simply be tried again. */

@@ -11,7 +11,6 @@ import { groupsMigrations, PostgresGroups } from './groups.ts';
 import { leasesMigrations, PostgresLeases } from './leases.ts';
 import { lineageMigrations } from './lineage-rows.ts';
 import { PostgresLog } from './log.ts';
-import { logProducersMigrations, SpilledProducers } from './log-producers.ts';
 import { logMigrations } from './log-rows.ts';
 import { type Migration, migrate } from './migrations.ts';
 import { nodesMigrations, PostgresNodes } from './nodes.ts';
@@ -67,7 +66,6 @@ export const postgresMigrations: readonly Migration[] = [
   ...topicsMigrations,
   ...producersMigrations,
   ...logMigrations,
-  ...logProducersMigrations,
   ...objectsMigrations,
   ...transactionsMigrations,
   ...transactionRangesMigrations,
@@ -110,9 +108,8 @@ function metadataOn(
   },
 ): PostgresMetadata {
   const ages = new ProducerAges(options.producerExpirationMs ?? PRODUCER_EXPIRATION_MS);
-  const copies = { ages, spilled: new SpilledProducers() };
   const tables = new PostgresTables(database);
-  const transactions = new PostgresTransactions(database, copies);
+  const transactions = new PostgresTransactions(database, ages);
   return {
     database,
     findings: options.findings,
@@ -121,7 +118,7 @@ function metadataOn(
     nodes: new PostgresNodes(database),
     leases: new PostgresLeases(database),
     topics: new PostgresTopics(database, [tables]),
-    log: new PostgresLog(database, { copies, stages: tables }),
+    log: new PostgresLog(database, { ages, stages: tables }),
     objects: new PostgresObjects(database),
     producers: new PostgresProducers(database),
     transactions,

@@ -14,17 +14,13 @@ import type { Database, Transaction } from './database.ts';
 import { sqlState } from './errors.ts';
 import { ensureFlushRanges } from './flush-ranges.ts';
 import { ownBytes, packBegun } from './log-rows.ts';
-import {
-  type LockedState,
-  lockState,
-  type ProducerCopies,
-  type ProducerKeys,
-} from './log-state.ts';
+import { type LockedState, lockState, type ProducerKeys } from './log-state.ts';
+import type { ProducerAges } from './producers.ts';
 import { admitRiders, recallRiders, type StageEntrance } from './stage-riders.ts';
 import { lockByProducer, putStates } from './transaction-rows.ts';
 
 export interface LogCommitsOptions {
-  readonly copies: ProducerCopies;
+  readonly ages: ProducerAges;
   readonly stages: StageEntrance;
 }
 
@@ -108,10 +104,7 @@ export class LogCommits {
     const transactions =
       producerIds.length === 0 ? [] : lockByProducer(tx, producerIds, { mayJoin });
     const { partitionIds, producers } = keysOf(flushes);
-    const locked = lockState(tx, partitionIds, {
-      keys: producers,
-      copies: this.#options.copies,
-    });
+    const locked = lockState(tx, partitionIds, { keys: producers, ages: this.#options.ages });
     const known = tx.rows<RecalledRow>(RECALL, [flushes.map(({ flushId }) => flushId)]);
     const [, states, state, rows] = await Promise.all([ids, transactions, locked, known]);
     for (const each of states) state.transactions.set(each.producerId, each);

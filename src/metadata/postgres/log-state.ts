@@ -13,29 +13,8 @@ import {
 } from '../sequences.ts';
 import type { TransactionState } from '../transactions.ts';
 import type { Transaction } from './database.ts';
-import {
-  activeMsAt,
-  INLINE_IDLE_MS,
-  INLINE_PRODUCERS,
-  indexOfProducer,
-  keptProducers,
-  NO_PRODUCERS,
-  oldestActiveMs,
-  type PackedProducers,
-  producerCount,
-  producerIdAt,
-  type SpilledProducers,
-  sequencesAt,
-  withProducer,
-} from './log-producers.ts';
 import { ownBytes, packOpen, STORE_MS, sqlNumbers, unpackBegun } from './log-rows.ts';
 import type { ProducerAges } from './producers.ts';
-
-/** What a broker remembers from one commit to the next. */
-export interface ProducerCopies {
-  readonly ages: ProducerAges;
-  readonly spilled: SpilledProducers;
-}
 
 /** Partitions and producers of them, columns of equal length. */
 export interface ProducerKeys {
@@ -49,11 +28,6 @@ interface TailsRow {
   readonly ends: number[];
   readonly times: number[];
   readonly open: Uint8Array | null;
-  /** Base64 of all producers' states in the order of `ids`. */
-  readonly producers: string | null;
-  /** Bytes of each partition's. */
-  readonly producer_bytes: number[];
-  readonly spilled: number[] | null;
 }
 
 interface SequencesRow {
@@ -70,13 +44,10 @@ const LOCK_LOWEST = 'SELECT 1 FROM log_partitions WHERE partition_id = $1 FOR NO
 // The clock is read after the locks: the times of a partition's commits ascend as far as the clock does.
 const LOCK_PARTITIONS = `
   WITH locked AS MATERIALIZED (
-    SELECT partition_id, high_watermark, max_timestamp, open_transactions, producers, spilled FROM log_partitions
+    SELECT partition_id, high_watermark, max_timestamp, open_transactions FROM log_partitions
     WHERE partition_id = ANY ($1::int8[]) ORDER BY partition_id FOR NO KEY UPDATE)
   SELECT array_agg(partition_id) AS ids, array_agg(high_watermark) AS ends, array_agg(max_timestamp) AS times,
-    string_agg(open_transactions, '') AS open, ${STORE_MS} AS now_ms,
-    encode(string_agg(producers, ''), 'base64') AS producers,
-    array_agg(coalesce(octet_length(producers), 0)::int8) AS producer_bytes,
-    array_agg(partition_id) FILTER (WHERE spilled) AS spilled
+    string_agg(open_transactions, '') AS open, ${STORE_MS} AS now_ms
   FROM locked`;
 
 const READ_SEQUENCES = `
@@ -98,43 +69,18 @@ export class LockedState implements LogState {
   readonly #ages: ProducerAges;
   readonly #tails = new Map<number, Tail>();
   readonly #sequences = new Map<number, Map<number, Sequences>>();
-  /** Producers that have a row of their own, by partition. */
+  /** Producers that have a row, by partition. */
   readonly #stored = new Map<number, Set<number>>();
-  /** States within the rows of partitions. */
-  readonly #inline = new Map<number, PackedProducers>();
-  readonly #spilled: ReadonlySet<number>;
   readonly #changedTails = new Map<number, { bytes: number; openBefore: OpenRanges | undefined }>();
   readonly #changedSequences = new Map<number, Set<number>>();
 
-  constructor(tails: TailsRow, ages: ProducerAges) {
+  constructor(tails: TailsRow, sequences: SequencesRow | undefined, ages: ProducerAges) {
     this.nowMs = tails.now_ms;
     this.#ages = ages;
-    this.#spilled = new Set(tails.spilled);
     for (const [n, partitionId] of (tails.ids ?? []).entries())
       this.#tails.set(partitionId, { nextOffset: tails.ends[n]!, maxTimestamp: tails.times[n]! });
     this.#takeOpen(tails.open);
-    this.#takeInline(tails);
-  }
-
-  #takeInline({ ids, producers, producer_bytes: lengths }: TailsRow): void {
-    if (ids === null || producers === null) return;
-    const packed = ownBytes(Buffer.from(producers, 'base64'));
-    let at = 0;
-    for (const [n, partitionId] of ids.entries()) {
-      if (lengths[n]! > 0) this.#inline.set(partitionId, packed.subarray(at, at + lengths[n]!));
-      at += lengths[n]!;
-    }
-    assert(at === packed.length, 'L5: every producer state is of a partition');
-  }
-
-  /** True when the producer's state, if there is one, lies in a row of its own. */
-  mayBeSpilled(partitionId: number, producerId: number): boolean {
-    if (!this.#spilled.has(partitionId)) return false;
-    return indexOfProducer(this.#inlineOf(partitionId), producerId) < 0;
-  }
-
-  #inlineOf(partitionId: number): PackedProducers {
-    return this.#inline.get(partitionId) ?? NO_PRODUCERS;
+    if (sequences !== undefined) this.#takeSequences(sequences);
   }
 
   #takeOpen(packed: Uint8Array | null): void {
@@ -147,8 +93,7 @@ export class LockedState implements LogState {
       this.#tails.set(partitionId, { ...this.#tails.get(partitionId)!, open: ranges });
   }
 
-  /** Takes states in that lie in rows of their own. */
-  takeSequences({ partition_ids, producer_ids, sequences }: SequencesRow): void {
+  #takeSequences({ partition_ids, producer_ids, sequences }: SequencesRow): void {
     if (partition_ids === null) return;
     // Views of one buffer: whoever changes a state copies it first (decide.ts, markers.ts).
     const { buffer } = ownBytes(Buffer.from(sequences, 'base64'));
@@ -168,11 +113,7 @@ export class LockedState implements LogState {
   }
 
   sequences(partitionId: number, producerId: number): Sequences | undefined {
-    const found = this.#sequences.get(partitionId)?.get(producerId);
-    if (found !== undefined) return found;
-    const packed = this.#inline.get(partitionId);
-    const n = packed === undefined ? -1 : indexOfProducer(packed, producerId);
-    return n < 0 ? undefined : sequencesAt(packed!, n);
+    return this.#sequences.get(partitionId)?.get(producerId);
   }
 
   mayHaveExpired(producerId: number): boolean {
@@ -208,27 +149,25 @@ export class LockedState implements LogState {
 
   /** Sends what has changed; the statements are under way when it returns. */
   write(tx: Transaction): Promise<unknown> {
-    const placed = this.#placeSequences();
-    const sent = [this.#writeTails(tx, placed), ...writeRows(tx, placed)];
+    const sent = [this.#writeTails(tx), ...this.#writeSequences(tx)];
     for (const each of sent) each.catch(() => {});
     return Promise.all(sent);
   }
 
-  async #writeTails(tx: Transaction, { inline, spilling }: Placed): Promise<void> {
+  async #writeTails(tx: Transaction): Promise<void> {
     const ids = [...this.#changedTails.keys()];
     if (ids.length === 0) return;
     const tails = ids.map((id) => this.#tails.get(id)!);
-    const opened = ids.some((id) => this.#opened(id));
-    const produced = inline.size > 0 || spilling.size > 0;
     const columns = [
       sqlNumbers(ids),
       sqlNumbers(tails.map(({ nextOffset }) => nextOffset)),
       sqlNumbers(tails.map(({ maxTimestamp }) => maxTimestamp)),
       sqlNumbers(ids.map((id) => this.#changedTails.get(id)!.bytes)),
-      ...(opened ? this.#openColumns(ids) : []),
-      ...(produced ? producerColumns(ids, inline, spilling) : []),
     ];
-    const changed = await tx.run(WRITE_TAILS[opened ? 1 : 0]![produced ? 1 : 0]!, columns);
+    const opened = ids.some((id) => this.#opened(id));
+    const changed = opened
+      ? await tx.run(WRITE_TAILS_OPEN, [...columns, ...this.#openColumns(ids)])
+      : await tx.run(WRITE_TAILS, columns);
     assert(changed === ids.length, 'L2: locked partitions stay');
   }
 
@@ -236,109 +175,32 @@ export class LockedState implements LogState {
     return this.#changedTails.get(partitionId)!.openBefore !== this.#tails.get(partitionId)!.open;
   }
 
-  /** Open transactions, of all these partitions. */
+  /** Bytes of all open transactions of these partitions end to end, and where each partition's are. */
   #openColumns(ids: readonly number[]) {
-    return packedColumns(ids.map((id) => packOpen(id, this.#tails.get(id)!.open) ?? NONE));
+    const parts = ids.map((id) => packOpen(id, this.#tails.get(id)!.open) ?? NONE);
+    let next = 1;
+    const starts = parts.map(({ length }) => {
+      next += length;
+      return next - length;
+    });
+    const lengths = parts.map(({ length }) => length);
+    return [sqlNumbers(starts), sqlNumbers(lengths), Buffer.concat(parts)];
   }
 
-  /** What has changed, by where it lies; new producers where there is room. */
-  #placeSequences(): Placed {
-    const placed = {
-      inline: new Map<number, PackedProducers>(),
-      spilling: new Set<number>(),
-      known: new SequenceRows(),
-      fresh: new SequenceRows(),
-    };
+  #writeSequences(tx: Transaction): Promise<unknown>[] {
+    const [known, fresh] = [new SequenceRows(), new SequenceRows()];
     for (const [partitionId, producerIds] of this.#changedSequences) {
-      assert(this.#changedTails.has(partitionId), 'L5: a producer changes with its partition');
-      this.#placeIn(placed, partitionId, producerIds);
-    }
-    return placed;
-  }
-
-  #placeIn(placed: Placed, partitionId: number, producerIds: ReadonlySet<number>): void {
-    let packed = this.#inlineOf(partitionId);
-    for (const producerId of producerIds) {
-      const sequences = this.#sequences.get(partitionId)!.get(producerId)!;
-      if (this.#stored.get(partitionId)?.has(producerId) === true) {
-        placed.known.add(partitionId, producerId, sequences);
-        continue;
-      }
-      const idle = this.#idleFor(packed, producerId, producerIds);
-      if (idle !== undefined) {
-        const n = indexOfProducer(packed, idle);
-        placed.fresh.add(partitionId, idle, sequencesAt(packed, n));
-        packed = keptProducers(packed, (id) => id !== idle);
-        placed.spilling.add(partitionId);
-      }
-      const room = producerCount(packed) < INLINE_PRODUCERS;
-      if (room || indexOfProducer(packed, producerId) >= 0) {
-        packed = withProducer(packed, producerId, sequences);
-        placed.inline.set(partitionId, packed);
-      } else {
-        placed.fresh.add(partitionId, producerId, sequences);
-        placed.spilling.add(partitionId);
+      for (const producerId of producerIds) {
+        const stored = this.#stored.get(partitionId)?.has(producerId) === true;
+        const sequences = this.#sequences.get(partitionId)!.get(producerId)!;
+        (stored ? known : fresh).add(partitionId, producerId, sequences);
       }
     }
+    const sent: Promise<unknown>[] = [];
+    if (known.count > 0) sent.push(tx.run(UPDATE_SEQUENCES, known.values()));
+    if (fresh.count > 0) sent.push(tx.run(INSERT_SEQUENCES, fresh.values()));
+    return sent;
   }
-
-  /** Who must leave for a producer that has no place yet; undefined: nobody, or nobody is idle. */
-  #idleFor(
-    packed: PackedProducers,
-    producerId: number,
-    busy: ReadonlySet<number>,
-  ): number | undefined {
-    if (producerCount(packed) < INLINE_PRODUCERS || indexOfProducer(packed, producerId) >= 0)
-      return undefined;
-    for (let n = 0; n < INLINE_PRODUCERS; n += 1) {
-      const id = producerIdAt(packed, n);
-      if (!busy.has(id) && activeMsAt(packed, n) < this.nowMs - INLINE_IDLE_MS) return id;
-    }
-    return undefined;
-  }
-}
-
-/** Changed states by where they lie. */
-interface Placed {
-  /** Whole, by partition. */
-  readonly inline: Map<number, PackedProducers>;
-  /** Partitions that get a row beside. */
-  readonly spilling: Set<number>;
-  /** Rows that are there. */
-  readonly known: SequenceRows;
-  /** New rows. */
-  readonly fresh: SequenceRows;
-}
-
-function writeRows(tx: Transaction, { known, fresh }: Placed): Promise<unknown>[] {
-  const sent: Promise<unknown>[] = [];
-  if (known.count > 0) sent.push(tx.run(UPDATE_SEQUENCES, known.values()));
-  if (fresh.count > 0) sent.push(tx.run(INSERT_SEQUENCES, fresh.values()));
-  return sent;
-}
-
-/** Nothing where none has changed. */
-function producerColumns(
-  ids: readonly number[],
-  inline: ReadonlyMap<number, PackedProducers>,
-  spilling: ReadonlySet<number>,
-) {
-  const packed = ids.map((id) => inline.get(id) ?? NONE);
-  return [
-    ...packedColumns(packed),
-    sqlNumbers(packed.map((each) => oldestActiveMs(each) ?? 0)),
-    sqlNumbers(ids.map((id) => (spilling.has(id) ? 1 : 0))),
-  ];
-}
-
-/** Where each part begins and how long it is, and all of them end to end: one parameter instead of many. */
-function packedColumns(parts: readonly Uint8Array[]) {
-  let next = 1;
-  const starts = parts.map(({ length }) => {
-    next += length;
-    return next - length;
-  });
-  return [sqlNumbers(starts), sqlNumbers(parts.map(({ length }) => length)), Buffer.concat(parts)];
 }
 
 const NONE = new Uint8Array(0);
@@ -370,45 +232,19 @@ class SequenceRows {
   }
 }
 
-/** By whether open transactions change, then whether producers within rows do; parameters in that order. */
-const WRITE_TAILS = [false, true].map((opened) =>
-  [false, true].map((produced) => writeTails(opened, produced)),
-);
+const WRITE_TAILS = `
+  UPDATE log_partitions p SET high_watermark = c.high_watermark, max_timestamp = c.max_timestamp,
+    size_bytes = p.size_bytes + c.bytes
+  FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::int8[]) AS c (partition_id, high_watermark, max_timestamp, bytes)
+  WHERE p.partition_id = c.partition_id`;
 
-function writeTails(opened: boolean, produced: boolean): string {
-  let parameters = 4;
-  const columns = ['partition_id', 'high_watermark', 'max_timestamp', 'bytes'];
-  const arrays = ['$1', '$2', '$3', '$4'];
-  const sets = [
-    'high_watermark = c.high_watermark, max_timestamp = c.max_timestamp, size_bytes = p.size_bytes + c.bytes',
-  ];
-  const array = (name: string) => {
-    columns.push(name);
-    arrays.push(`$${++parameters}`);
-  };
-  const part = (name: string) => {
-    array(`${name}_start`);
-    array(`${name}_length`);
-    parameters += 1;
-    return `substring($${parameters}::bytea FROM c.${name}_start::int4 FOR c.${name}_length::int4)`;
-  };
-  if (opened) sets.push(`open_transactions = CASE WHEN c.open_length > 0 THEN ${part('open')} END`);
-  if (produced) {
-    sets.push(
-      `producers = CASE WHEN c.producers_length > 0 THEN ${part('producers')} ELSE p.producers END`,
-    );
-    array('oldest_ms');
-    array('spills');
-    sets.push(
-      'oldest_producer_ms = CASE WHEN c.producers_length > 0 THEN c.oldest_ms ELSE p.oldest_producer_ms END',
-      'spilled = p.spilled OR c.spills = 1',
-    );
-  }
-  return `
-    UPDATE log_partitions p SET ${sets.join(', ')}
-    FROM unnest(${arrays.map((each) => `${each}::int8[]`).join(', ')}) AS c (${columns.join(', ')})
-    WHERE p.partition_id = c.partition_id`;
-}
+const WRITE_TAILS_OPEN = `
+  UPDATE log_partitions p SET high_watermark = c.high_watermark, max_timestamp = c.max_timestamp,
+    size_bytes = p.size_bytes + c.bytes,
+    open_transactions = CASE WHEN c.length > 0 THEN substring($7::bytea FROM c.start::int4 FOR c.length::int4) END
+  FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::int8[])
+    AS c (partition_id, high_watermark, max_timestamp, bytes, start, length)
+  WHERE p.partition_id = c.partition_id`;
 
 const SEQUENCE_ROWS = `
   unnest($1::int8[], $2::int8[], $3::int8[]) WITH ORDINALITY AS c (partition_id, producer_id, active_ms, n)`;
@@ -431,56 +267,23 @@ function entryOf<K, V>(map: Map<K, V>, key: K, fresh: () => V): V {
   return value;
 }
 
-/**
- * Sends the statements that lock partitions and read what is known of them; transactions were locked before. A second round
- * trip only for states in rows of their own that weren't known to be there.
- */
+/** Sends the statements that lock partitions and read what is known of them; transactions were locked before. */
 export async function lockState(
   tx: Transaction,
   partitionIds: readonly number[],
-  { keys, copies }: { readonly keys: ProducerKeys; readonly copies: ProducerCopies },
+  { keys, ages }: { readonly keys: ProducerKeys; readonly ages: ProducerAges },
 ): Promise<LockedState> {
-  const { ages, spilled } = copies;
   const ids = partitionIds.toSorted((a, b) => a - b);
   const lowest = ids.length < 2 ? undefined : tx.run(LOCK_LOWEST, [ids[0]!]);
   const tails = tx.row<TailsRow>(LOCK_PARTITIONS, [sqlNumbers(ids)]);
-  const early = readSequences(
-    tx,
-    keysWhere(keys, (id, producer) => spilled.has(id, producer)),
-  );
+  const sequences =
+    keys.producerIds.length === 0
+      ? undefined
+      : tx.row<SequencesRow>(READ_SEQUENCES, [
+          sqlNumbers(keys.partitionIds),
+          sqlNumbers(keys.producerIds),
+        ]);
   const aged = ages.known(tx, keys.producerIds);
-  const [locked, known] = await Promise.all([tails, early, aged, lowest]);
-  const state = new LockedState(locked!, ages);
-  if (known !== undefined) state.takeSequences(known);
-  const missed = keysWhere(
-    keys,
-    (id, producer) => !spilled.has(id, producer) && state.mayBeSpilled(id, producer),
-  );
-  const late = await readSequences(tx, missed);
-  if (late === undefined) return state;
-  state.takeSequences(late);
-  for (const [n, id] of (late.partition_ids ?? []).entries())
-    spilled.add(id, late.producer_ids[n]!);
-  return state;
-}
-
-function keysWhere(
-  { partitionIds, producerIds }: ProducerKeys,
-  wanted: (partitionId: number, producerId: number) => boolean,
-): ProducerKeys {
-  const found = { partitionIds: [] as number[], producerIds: [] as number[] };
-  for (const [n, partitionId] of partitionIds.entries()) {
-    if (!wanted(partitionId, producerIds[n]!)) continue;
-    found.partitionIds.push(partitionId);
-    found.producerIds.push(producerIds[n]!);
-  }
-  return found;
-}
-
-async function readSequences(
-  tx: Transaction,
-  { partitionIds, producerIds }: ProducerKeys,
-): Promise<SequencesRow | undefined> {
-  if (producerIds.length === 0) return undefined;
-  return tx.row<SequencesRow>(READ_SEQUENCES, [sqlNumbers(partitionIds), sqlNumbers(producerIds)]);
+  const [locked, known] = await Promise.all([tails, sequences, aged, lowest]);
+  return new LockedState(locked!, known, ages);
 }

@@ -2,8 +2,13 @@
 // the contract. What producers wrote where is part of the log's state (log-state.ts); here it only expires.
 import type { ProducerIdentity, ProducersMetadata } from '../producers.ts';
 import type { Database, Sql, Transaction } from './database.ts';
-import { keptProducers, oldestActiveMs, producerCount } from './log-producers.ts';
-import { openRanges, ownBytes, STORE_MS, sqlNumbers } from './log-rows.ts';
+import {
+  openRanges,
+  PARTITION_COLUMNS,
+  type PartitionRecord,
+  STORE_MS,
+  sqlNumbers,
+} from './log-rows.ts';
 import type { Migration } from './migrations.ts';
 
 export const producersMigrations: readonly Migration[] = [
@@ -22,9 +27,6 @@ const MINUTE_MS = 60_000;
 
 /** Rows looked at in one go by {@link PostgresProducers.expire}. */
 const SCANNED_ROWS = 5_000;
-
-/** Partitions whose rows are locked in one go, while their commits wait. */
-const INLINE_AT_ONCE = 500;
 
 // The age may be that of an id handed out up to a minute earlier; whoever judges by it allows for that.
 const ALLOCATE = `
@@ -91,8 +93,6 @@ export class PostgresProducers implements ProducersMetadata {
   readonly #db: Database;
   /** Where the next look for idle producers goes on: there is no index by time, which every commit would have to move. */
   #cursor: readonly [number, number] = [-1, -1];
-  /** The partition that was looked at last for states within its row. */
-  #inlineCursor = -1;
 
   constructor(db: Database) {
     this.#db = db;
@@ -113,26 +113,8 @@ export class PostgresProducers implements ProducersMetadata {
       }
       if (rows === 0 || expired >= limit) break;
     }
-    expired += await this.#expireInline(idleSinceMs, limit - expired);
     await this.#forgetAges(idleSinceMs);
     return expired;
-  }
-
-  /** Those within rows of partitions: as many partitions as `limit` at most. */
-  async #expireInline(idleSinceMs: number, limit: number): Promise<number> {
-    if (limit <= 0) return 0;
-    const rows = await this.#db.on('background').rows<{ partition_id: number }>(
-      // Those that were just looked at, all in open transactions, would come first for ever.
-      `SELECT partition_id FROM log_partitions WHERE oldest_producer_ms < $1
-       ORDER BY partition_id <= $2, partition_id LIMIT $3`,
-      [idleSinceMs, this.#inlineCursor, Math.min(limit, INLINE_AT_ONCE)],
-    );
-    if (rows.length === 0) return 0;
-    const ids = rows.map((row) => row.partition_id);
-    this.#inlineCursor = ids.at(-1)!;
-    return this.#db.transaction('background', (tx) =>
-      forgetInline(tx, ids, { idleSinceMs, limit }),
-    );
   }
 
   async #idle(idleSinceMs: number, limit: number) {
@@ -167,31 +149,20 @@ interface Producer {
   readonly producer_id: number;
 }
 
-interface LockedRow {
-  readonly partition_id: number;
-  readonly open_transactions: Uint8Array | null;
-  readonly producers: Uint8Array | null;
-}
-
-function lockRows(tx: Transaction, partitionIds: Iterable<number>): Promise<LockedRow[]> {
-  return tx.rows<LockedRow>(
-    `SELECT partition_id, open_transactions, producers FROM log_partitions
-     WHERE partition_id = ANY ($1::int8[]) ORDER BY partition_id FOR NO KEY UPDATE`,
-    [sqlNumbers(partitionIds)],
-  );
-}
-
 /** Under the locks of their partitions, as a commit would change them; those with an open transaction stay. */
 async function forget(
   tx: Transaction,
   idle: readonly Producer[],
   idleSinceMs: number,
 ): Promise<number> {
-  const partitionIds = new Set(idle.map((row) => row.partition_id));
-  const locked = await lockRows(tx, partitionIds);
+  const locked = await tx.rows<PartitionRecord>(
+    `SELECT ${PARTITION_COLUMNS} FROM log_partitions
+     WHERE partition_id = ANY ($1::int8[]) ORDER BY partition_id FOR NO KEY UPDATE`,
+    [sqlNumbers(idle.map((row) => row.partition_id))],
+  );
   const open = new Map(locked.map((row) => [row.partition_id, openRanges(row.open_transactions)]));
   const going = idle.filter((row) => open.get(row.partition_id)?.has(row.producer_id) !== true);
-  const gone = await tx.run(
+  return tx.run(
     `DELETE FROM producer_sequences s USING unnest($1::int8[], $2::int8[]) AS c (partition_id, producer_id)
      WHERE s.partition_id = c.partition_id AND s.producer_id = c.producer_id AND s.active_ms < $3`,
     [
@@ -200,38 +171,4 @@ async function forget(
       idleSinceMs,
     ],
   );
-  await tx.run(
-    `UPDATE log_partitions p SET spilled = false WHERE partition_id = ANY ($1::int8[]) AND NOT EXISTS (
-       SELECT 1 FROM producer_sequences s WHERE s.partition_id = p.partition_id)`,
-    [sqlNumbers(partitionIds)],
-  );
-  return gone;
 }
-
-/** As {@link forget}, of states within the rows. */
-async function forgetInline(
-  tx: Transaction,
-  partitionIds: readonly number[],
-  { idleSinceMs, limit }: { readonly idleSinceMs: number; readonly limit: number },
-): Promise<number> {
-  let gone = 0;
-  const sent: Promise<unknown>[] = [];
-  for (const row of await lockRows(tx, partitionIds)) {
-    const open = openRanges(row.open_transactions);
-    const packed = ownBytes(row.producers ?? new Uint8Array(0));
-    const before = gone;
-    const kept = keptProducers(packed, (producerId, activeMs) => {
-      const stays = activeMs >= idleSinceMs || open?.has(producerId) === true || gone === limit;
-      if (!stays) gone += 1;
-      return stays;
-    });
-    if (gone === before) continue;
-    const left = producerCount(kept) === 0 ? null : kept;
-    sent.push(tx.run(SET_PRODUCERS, [row.partition_id, left, oldestActiveMs(kept)]));
-  }
-  await Promise.all(sent);
-  return gone;
-}
-
-const SET_PRODUCERS =
-  'UPDATE log_partitions SET producers = $2, oldest_producer_ms = $3 WHERE partition_id = $1';

@@ -8,12 +8,10 @@ import { decideMarkers } from '../markers.ts';
 import {
   coordinatorEpoch,
   newestSequence,
-  type Sequences,
   sequencesActiveMs,
   sequencesEpoch,
   sequencesFromBytes,
 } from '../sequences.ts';
-import { clientText, storedText } from '../text.ts';
 import {
   type EndedTransaction,
   type OpenTransactions,
@@ -33,10 +31,10 @@ import type { Database, Transaction } from './database.ts';
 import { type StagedOffsetsStore, writeGroupOffsets } from './groups.ts';
 import { assertLeases } from './leases.ts';
 import { insertMarkers, withFlushRanges } from './log-commit.ts';
-import { NO_PRODUCERS, producerCount, producerIdAt, sequencesAt } from './log-producers.ts';
 import { openRanges, ownBytes, STORE_MS, sqlNumbers } from './log-rows.ts';
-import { type LockedState, lockState, type ProducerCopies } from './log-state.ts';
-import { allocateProducerId } from './producers.ts';
+import { type LockedState, lockState } from './log-state.ts';
+import { allocateProducerId, type ProducerAges } from './producers.ts';
+import { clientText, storedText } from '../text.ts';
 import { putAborted } from './transaction-ranges.ts';
 import { existing, lockById, putStates, readStates, withoutGone } from './transaction-rows.ts';
 
@@ -47,11 +45,11 @@ interface Stepped extends Step {
 
 export class PostgresTransactions implements TransactionsMetadata, StagedOffsetsStore {
   readonly #db: Database;
-  readonly #copies: ProducerCopies;
+  readonly #ages: ProducerAges;
 
-  constructor(db: Database, copies: ProducerCopies) {
+  constructor(db: Database, ages: ProducerAges) {
     this.#db = db;
-    this.#copies = copies;
+    this.#ages = ages;
   }
 
   async load(shards?: readonly number[]): Promise<readonly TransactionState[]> {
@@ -138,7 +136,7 @@ export class PostgresTransactions implements TransactionsMetadata, StagedOffsets
       for (const group of offsets.values())
         for (const partitionId of group.keys()) locked.add(partitionId);
     }
-    return lockState(tx, [...locked], { keys, copies: this.#copies });
+    return lockState(tx, [...locked], { keys, ages: this.#ages });
   }
 
   async #end(
@@ -224,8 +222,8 @@ export class PostgresTransactions implements TransactionsMetadata, StagedOffsets
     return this.#db.snapshot('read', async (tx) => {
       const ids = [sqlNumbers(partitionIds)];
       const [partitions, producers] = await Promise.all([
-        tx.rows<ProducersRow>(
-          'SELECT partition_id, open_transactions, producers FROM log_partitions WHERE partition_id = ANY ($1::int8[])',
+        tx.rows<{ partition_id: number; open_transactions: Uint8Array | null }>(
+          'SELECT partition_id, open_transactions FROM log_partitions WHERE partition_id = ANY ($1::int8[])',
           ids,
         ),
         tx.rows<ProducerRow>(
@@ -234,15 +232,15 @@ export class PostgresTransactions implements TransactionsMetadata, StagedOffsets
           ids,
         ),
       ]);
-      const found = new Map(partitions.map((row) => [row.partition_id, row]));
+      const open = new Map(
+        partitions.map((row) => [row.partition_id, openRanges(row.open_transactions) ?? new Map()]),
+      );
       return partitionIds.map((partitionId) => {
-        const row = found.get(partitionId);
-        if (row === undefined) return undefined;
-        const open = openRanges(row.open_transactions) ?? new Map<number, number>();
-        const rows = producers.filter((each) => each.partition_id === partitionId);
-        return statesOf(row, rows)
-          .toSorted(([a], [b]) => a - b)
-          .map(([producerId, sequences]) => toPartitionProducer(producerId, sequences, open));
+        const ranges = open.get(partitionId);
+        if (ranges === undefined) return undefined;
+        return producers
+          .filter((row) => row.partition_id === partitionId)
+          .map((row) => toPartitionProducer(row, ranges));
       });
     });
   }
@@ -335,38 +333,17 @@ interface ProducerRow {
   readonly sequences: Uint8Array;
 }
 
-interface ProducersRow {
-  readonly partition_id: number;
-  readonly open_transactions: Uint8Array | null;
-  readonly producers: Uint8Array | null;
-}
-
-/** States within a partition's row and in rows of their own. */
-function statesOf(
-  { producers }: ProducersRow,
-  rows: readonly ProducerRow[],
-): (readonly [producerId: number, sequences: Sequences])[] {
-  const packed = ownBytes(producers ?? NO_PRODUCERS);
-  return [
-    ...Array.from(
-      { length: producerCount(packed) },
-      (_, n) => [producerIdAt(packed, n), sequencesAt(packed, n)] as const,
-    ),
-    ...rows.map((row) => [row.producer_id, sequencesFromBytes(ownBytes(row.sequences))] as const),
-  ];
-}
-
 function toPartitionProducer(
-  producerId: number,
-  sequences: Sequences,
+  row: ProducerRow,
   open: ReadonlyMap<number, number>,
 ): PartitionProducer {
+  const sequences = sequencesFromBytes(ownBytes(row.sequences));
   return {
-    producerId,
+    producerId: row.producer_id,
     producerEpoch: sequencesEpoch(sequences),
     lastSequence: newestSequence(sequences),
     lastTimestamp: sequencesActiveMs(sequences),
     coordinatorEpoch: coordinatorEpoch(sequences),
-    currentTransactionStart: open.get(producerId) ?? -1,
+    currentTransactionStart: open.get(row.producer_id) ?? -1,
   };
 }

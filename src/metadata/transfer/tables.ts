@@ -3,10 +3,10 @@
 // versions) is not moved, nor are rows of flushes: objects are sealed before.
 import type { SqlValue } from '../postgres/database.ts';
 import { packOpen } from '../postgres/log-rows.ts';
+import { storedText } from '../text.ts';
 import { shardOf } from '../shards.ts';
 import { rangesKey } from '../table-rules.ts';
 import type { StagedRange } from '../tables.ts';
-import { storedText } from '../text.ts';
 
 /** A row as SQLite gives it. */
 export type SourceRow = Readonly<Record<string, unknown>>;
@@ -86,13 +86,12 @@ export const transferTables: readonly TransferTable[] = [
   ),
   table(
     'log_partitions',
-    'partition_id int8, log_start int8, high_watermark int8, max_timestamp int8, size_bytes int8, open_transactions bytea, producers bytea, oldest_producer_ms int8, spilled bool',
+    'partition_id int8, log_start int8, high_watermark int8, max_timestamp int8, size_bytes int8, open_transactions bytea',
     {
       select: `SELECT *, (SELECT json_group_array(json_array(producer_id, first_offset)) FROM
         (SELECT * FROM open_transactions o WHERE o.partition_id = p.partition_id ORDER BY first_offset)) AS open
         FROM log_partitions p`,
-      // States of producers come in rows of their own.
-      of: { open_transactions: openOf, spilled: () => true },
+      of: { open_transactions: openOf },
     },
   ),
   table(
