@@ -12,6 +12,7 @@ import {
   sequencesEpoch,
   sequencesFromBytes,
 } from '../sequences.ts';
+import { clientText, storedText } from '../text.ts';
 import {
   type EndedTransaction,
   type OpenTransactions,
@@ -34,7 +35,6 @@ import { insertMarkers, withFlushRanges } from './log-commit.ts';
 import { openRanges, ownBytes, STORE_MS, sqlNumbers } from './log-rows.ts';
 import { type LockedState, lockState } from './log-state.ts';
 import { allocateProducerId, type ProducerAges } from './producers.ts';
-import { clientText, storedText } from '../text.ts';
 import { putAborted } from './transaction-ranges.ts';
 import { existing, lockById, putStates, readStates, withoutGone } from './transaction-rows.ts';
 

@@ -3,10 +3,10 @@
 // versions) is not moved, nor are rows of flushes: objects are sealed before.
 import type { SqlValue } from '../postgres/database.ts';
 import { packOpen } from '../postgres/log-rows.ts';
-import { storedText } from '../text.ts';
 import { shardOf } from '../shards.ts';
 import { rangesKey } from '../table-rules.ts';
 import type { StagedRange } from '../tables.ts';
+import { storedText } from '../text.ts';
 
 /** A row as SQLite gives it. */
 export type SourceRow = Readonly<Record<string, unknown>>;
