@@ -36,7 +36,7 @@ interface Copy {
   /** The version that is surely in the copy, and the newest that was heard of. */
   have: number;
   wanted: number;
-  running: Promise<boolean> | undefined;
+  running: Promise<void> | undefined;
   retry: Timer | undefined;
 }
 
@@ -84,10 +84,7 @@ export class Copies {
   async catchUp(domain: VersionDomain): Promise<void> {
     await this.#ask();
     const copy = this.#copies.get(domain);
-    // A run that was about to end may not have seen the newest version.
-    while (copy !== undefined && copy.wanted > copy.have && !this.#stopped) {
-      if (!(await this.#run(domain, copy))) return;
-    }
+    if (copy !== undefined && copy.wanted > copy.have) await this.#run(domain, copy);
   }
 
   async stop(): Promise<void> {
@@ -117,25 +114,19 @@ export class Copies {
     }
   }
 
-  #run(domain: VersionDomain, copy: Copy): Promise<boolean> {
-    copy.running ??= this.#refresh(domain, copy).finally(() => {
-      copy.running = undefined;
-      // Heard of after its last look. Once stopped it would look at nothing, and begin again without end.
-      const more = copy.wanted > copy.have && !this.#stopped;
-      if (more && copy.retry === undefined) void this.#run(domain, copy);
-    });
+  #run(domain: VersionDomain, copy: Copy): Promise<void> {
+    copy.running ??= this.#refresh(domain, copy);
     return copy.running;
   }
 
-  /** False when it failed: it is tried again in a while. */
-  async #refresh(domain: VersionDomain, copy: Copy): Promise<boolean> {
+  async #refresh(domain: VersionDomain, copy: Copy): Promise<void> {
     const { clock, metrics } = this.#options;
     copy.retry?.cancel();
-    copy.retry = undefined;
     while (copy.wanted > copy.have && !this.#stopped) {
       const { wanted } = copy;
       try {
-        await copy.refresh();
+        // Ends in a later turn whatever it does: who began it has kept its promise by then.
+        await Promise.try(copy.refresh);
         copy.have = wanted;
         const help = 'Copies of metadata that were read again because another node changed it';
         metrics.count('floe_cluster_refreshes_total', help, { domain });
@@ -143,10 +134,11 @@ export class Copies {
         this.#warn(caught, `the copy of ${domain} could not be read again`);
         if (!this.#stopped)
           copy.retry = clock.setTimer(RETRY_MS, () => void this.#run(domain, copy));
-        return false;
+        break;
       }
     }
-    return true;
+    // In the same turn as the last look: who hears of a version later begins anew.
+    copy.running = undefined;
   }
 
   #warn(caught: unknown, what: string): void {
