@@ -34,16 +34,25 @@ async function answer(metadata: Metadata, { id, domain, method, args }: Call): P
   }
 }
 
-/** Calls that raise a version: what nodes keep copies of has changed once they have succeeded. */
-const RAISING: ReadonlySet<string> = new Set([
-  ...['create', 'addPartitions', 'delete', 'alterConfig', 'alterBrokerConfig'].map(
-    (method) => `topics.${method}`,
-  ),
+/** `domain.method`, of every method that there is. */
+type MethodName = {
+  readonly [D in keyof Metadata & string]: `${D}.${keyof Metadata[D] & string}`;
+}[keyof Metadata & string];
+
+const raising: readonly MethodName[] = [
+  'topics.create',
+  'topics.addPartitions',
+  'topics.delete',
+  'topics.alterConfig',
+  'topics.alterBrokerConfig',
   'resourceConfigs.alter',
   'security.alterCredentials',
   'security.alterAcls',
   'quotas.alter',
-]);
+];
+
+/** Calls that raise a version: what nodes keep copies of has changed once they have succeeded. */
+const RAISING: ReadonlySet<string> = new Set(raising);
 
 /**
  * A Metadata whose every call crosses `port`. Closing the port fails what is under way with `unavailable`.

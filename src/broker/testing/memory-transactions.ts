@@ -10,6 +10,7 @@ import {
   produceFault,
   type StagedOffsets,
   type StepContext,
+  stagingIn,
   step,
   type TransactionAdmission,
   type TransactionOutcome,
@@ -84,13 +85,8 @@ export class MemoryTransactions implements TransactionsMetadata {
   }
 
   async staging(groupShards: readonly number[]) {
-    return [...this.states.values()]
-      .filter(({ status }) => status === 'Ongoing')
-      .map(({ transactionalId, offsets }) => ({
-        transactionalId,
-        groupIds: [...offsets.keys()].filter((id) => groupShards.includes(shardOf(id))),
-      }))
-      .filter(({ groupIds }) => groupIds.length > 0);
+    const ongoing = [...this.states.values()].filter(({ status }) => status === 'Ongoing');
+    return stagingIn(ongoing, groupShards);
   }
 
   /** As `metadata.groups.offsets`. */

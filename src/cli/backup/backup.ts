@@ -28,8 +28,8 @@ import { openPostgresMetadata } from '../../metadata/postgres/index.ts';
 import { Database as SqliteDatabase } from '../../metadata/sqlite/database.ts';
 import { openDatabase } from '../../metadata/sqlite/index.ts';
 import {
-  DOUBTED,
   noteRecovered,
+  RESTORED,
   readSnapshot,
   SKIPPED_IDS,
   writeSnapshot,
@@ -233,9 +233,7 @@ async function restoreSqlite(
     closeSync(file);
     const database = openDatabase(arriving);
     database.transaction(() => {
-      for (const sql of DOUBTED) database.prepare(sql).run();
-      database.prepare('UPDATE cluster SET restores = restores + 1').run();
-      database.prepare('UPDATE producer_ids SET next_id = next_id + ?').run(SKIPPED_IDS);
+      for (const sql of RESTORED) database.prepare(sql).run();
       database.prepare('UPDATE sqlite_sequence SET seq = seq + ?').run(SKIPPED_IDS);
     });
     const store = await openStore(storage ?? join(dataDir, 'storage'), settings);

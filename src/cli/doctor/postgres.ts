@@ -4,6 +4,7 @@ import { FloeError } from '../../base/error.ts';
 import { checkServer } from '../../metadata/postgres/check-server.ts';
 import { type Database, purposes } from '../../metadata/postgres/database.ts';
 import { postgresMigrations } from '../../metadata/postgres/index.ts';
+import { PUT_BACK_REMEDY } from '../../metadata/postgres/lineage.ts';
 import type { ServerSettings } from '../compose/node.ts';
 import { type Finding, findingsOf, median } from './finding.ts';
 
@@ -77,8 +78,7 @@ async function history({ database }: DatabaseParts): Promise<readonly Finding[]>
     'SELECT contradiction FROM log_counter',
   );
   if (row!.contradiction === null) return [];
-  const remedy =
-    'the database was put back to an earlier time: stop all brokers, bring back a newer state if there is one, then run floe restore --in-place';
+  const remedy = `the database was put back to an earlier time: ${PUT_BACK_REMEDY}`;
   return [wrong('history', row!.contradiction, remedy)];
 }
 

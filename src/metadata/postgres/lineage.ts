@@ -104,10 +104,13 @@ export function contradictionOf(
   return `commit ${commitNumber} was made at ${committedMs}, and one of that number at ${knownMs}: commits were lost and others made in their place`;
 }
 
+/** What an operator does about a database that was put back. */
+export const PUT_BACK_REMEDY =
+  'stop all brokers, bring back a newer state if there is one, then run floe restore --in-place';
+
 function contradicted(text: string): FloeError {
   return new FloeError(
     'corrupt',
-    `the database was put back to an earlier time (${text}). Offsets would be given twice, so nothing is committed: stop all brokers, ` +
-      'bring back a newer state if there is one, then run floe restore --in-place (docs/operations/disaster.md)',
+    `the database was put back to an earlier time (${text}). Offsets would be given twice, so nothing is committed: ${PUT_BACK_REMEDY} (docs/operations/disaster.md)`,
   );
 }

@@ -31,24 +31,23 @@ const ROWS_AT_ONCE = 2_000;
 export const SKIPPED_IDS = 1_000_000;
 
 /**
- * What a restored store must not believe: that files of jobs of the lost time are nobody's. A table of another catalog may
- * have them since, so they are left alone, and stages may go by proof only (T5). Text for SQLite and PostgreSQL alike.
+ * What every restore does to a store, in its transaction; text for SQLite and PostgreSQL alike. It must not believe that files
+ * of jobs of the lost time are nobody's: a table of another catalog may have them since, so they are left alone, and stages
+ * may go by proof only (T5). Ids go on behind a gap, and whoever ran through it is told.
  */
-export const DOUBTED: readonly string[] = [
+export const RESTORED: readonly string[] = [
   'DELETE FROM table_intents WHERE parent IS NULL',
   'UPDATE table_stages SET attempted = TRUE',
+  `UPDATE producer_ids SET next_id = next_id + ${SKIPPED_IDS}`,
+  'UPDATE cluster SET restores = restores + 1',
 ];
 /** PostgreSQL only: whatever brokers knew before, this is what holds. */
 const AGREED = 'UPDATE log_counter SET contradiction = NULL';
-/**
- * A database that was brought back by PostgreSQL's own means, in one transaction: as after {@link writeSnapshot}, ids go on
- * behind a gap, so that whoever holds one of the lost time meets nobody else's.
- */
+
+/** A database that was brought back by PostgreSQL's own means, in one transaction: as after {@link writeSnapshot}. */
 export async function noteRecovered(db: Database): Promise<void> {
   await db.transaction('background', async (tx) => {
-    for (const sql of [...DOUBTED, AGREED, SKIP_SEQUENCES]) await tx.run(sql);
-    await tx.run(`UPDATE producer_ids SET next_id = next_id + ${SKIPPED_IDS}`);
-    await tx.run('UPDATE cluster SET restores = restores + 1');
+    for (const sql of [...RESTORED, AGREED, SKIP_SEQUENCES]) await tx.run(sql);
   });
 }
 
@@ -167,9 +166,7 @@ export async function writeSnapshot(
         await tx.run(insertOf(table), [`[${rows.join()}]`]);
     for (const [name, last] of Object.entries(facts.sequences))
       await tx.run('SELECT setval($1::regclass, $2::int8)', [name, last + SKIPPED_IDS]);
-    await tx.run(`UPDATE producer_ids SET next_id = next_id + ${SKIPPED_IDS}`);
-    for (const sql of [...DOUBTED, AGREED]) await tx.run(sql);
-    await tx.run('UPDATE cluster SET restores = restores + 1');
+    for (const sql of [...RESTORED, AGREED]) await tx.run(sql);
   });
   await ensureFlushRanges(db);
 }
