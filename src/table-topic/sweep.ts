@@ -8,7 +8,7 @@ import type { Catalog, TableIdentifier } from '../catalog/catalog.ts';
 import type { Warehouse } from '../catalog/index.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
 import type { Intent, TablesMetadata } from '../metadata/tables.ts';
-import { visitNamed } from './maintenance/reach.ts';
+import { visitFiles } from './maintenance/reach.ts';
 import { PrefixSet } from './prefix-set.ts';
 import { LETTERS_PARENT, movedPastAsserted } from './watermark.ts';
 
@@ -51,7 +51,8 @@ async function sweepPage(deps: SweepDeps, page: readonly Intent[]): Promise<numb
   // Commits sent just before their topic was deleted: their age begins now.
   const reborn = idle.filter(({ parent, createdMs }) => parent !== null && createdMs === 0);
   const createdMs = deps.clock.now();
-  await deps.tables.addIntents(reborn.map((intent) => ({ ...intent, createdMs })));
+  if (reborn.length > 0)
+    await deps.tables.addIntents(reborn.map((intent) => ({ ...intent, createdMs })));
   const unasked = idle.filter(({ parent }) => parent === null);
   let deleted = await quietly(deps, unasked, () => remove(deps, unasked));
   const asked = idle.filter((intent) => intent.parent !== null && intent.createdMs > 0);
@@ -82,6 +83,7 @@ async function remove(
   { tables, warehouse }: SweepDeps,
   intents: readonly Intent[],
 ): Promise<number> {
+  if (intents.length === 0) return 0;
   const claimed = await tables.claimIntents(intents);
   const files: string[] = [];
   for (const prefix of claimed) for await (const { uri } of warehouse.list(prefix)) files.push(uri);
@@ -96,13 +98,10 @@ async function remove(
  * elsewhere: its files count as used, a drop with purge takes them. `intents`: of one table.
  */
 async function sweepTable(deps: SweepDeps, intents: readonly Intent[]): Promise<number> {
-  const { tables, clock } = deps;
+  const { clock } = deps;
   const { namespace, table } = intents[0]!;
   const main = await load(deps, { namespace, name: table });
-  if (main === undefined) {
-    await tables.dropIntents(await tables.claimIntents(intents));
-    return 0;
-  }
+  if (main === undefined) return forget(deps, intents);
   const letters = await load(deps, { namespace, name: `${table}_dlq` });
   const settled = intents.filter(
     ({ parent, createdMs }) =>
@@ -113,14 +112,24 @@ async function sweepTable(deps: SweepDeps, intents: readonly Intent[]): Promise<
   const used = new Set<string>();
   for (const metadata of [main, letters]) {
     if (metadata === undefined) continue;
-    await visitNamed(metadata, deps.warehouse, (path) => {
-      for (const prefix of prefixes.of(path)) used.add(prefix);
+    await visitFiles(metadata, deps.warehouse, (path, live) => {
+      if (live) for (const prefix of prefixes.of(path)) used.add(prefix);
     });
   }
-  const named = settled.filter(({ prefix }) => used.has(prefix));
-  await tables.dropIntents(await tables.claimIntents(named));
-  const unused = settled.filter(({ prefix }) => !used.has(prefix));
-  return remove(deps, unused);
+  await forget(
+    deps,
+    settled.filter(({ prefix }) => used.has(prefix)),
+  );
+  return remove(
+    deps,
+    settled.filter(({ prefix }) => !used.has(prefix)),
+  );
+}
+
+/** Their files are somebody's. */
+async function forget({ tables }: SweepDeps, intents: readonly Intent[]): Promise<number> {
+  if (intents.length > 0) await tables.dropIntents(await tables.claimIntents(intents));
+  return 0;
 }
 
 interface Pair {

@@ -12,13 +12,8 @@ import { type Prng, seededPrng } from '../../src/base/prng.ts';
 import { awaitRows } from '../../src/cli/await-rows.ts';
 import type { ChildNode } from '../../src/cli/child.ts';
 import { call } from '../../src/cli/http-client.ts';
-import {
-  manifestsOf,
-  parseIcebergJson,
-  readManifests,
-  STATUS_DELETED,
-  type TableMetadata,
-} from '../../src/formats/iceberg/index.ts';
+import { parseIcebergJson, type TableMetadata } from '../../src/formats/iceberg/index.ts';
+import { visitFiles } from '../../src/table-topic/maintenance/reach.ts';
 import { type KillTarget, oneNode, threeBrokers } from './target.ts';
 
 const ROUNDS = Number(process.env['ROUNDS'] ?? 20);
@@ -319,11 +314,9 @@ async function liveFiles(target: KillTarget, table: string): Promise<Set<string>
   const { metadata } = parseIcebergJson(await response.text()) as { metadata: TableMetadata };
   const io = { read: (uri: string) => target.read(uri) };
   const live = new Set<string>();
-  for (const snapshot of metadata.snapshots ?? []) {
-    const entries = await readManifests(io, metadata, await manifestsOf(io, snapshot));
-    for (const { status, file } of entries.flat())
-      if (status !== STATUS_DELETED) live.add(basename(file.filePath));
-  }
+  await visitFiles(metadata, io, (path, isLive) => {
+    if (isLive) live.add(basename(path));
+  });
   return live;
 }
 

@@ -72,22 +72,20 @@ function statisticsOf(metadata: TableMetadata, wanted: (id: bigint) => boolean):
 }
 
 /**
- * Each file that a retained snapshot needs, some more than once: lists, manifests, what is live in them, statistics. An
- * entry that says that a file was deleted needs it no more than one that isn't there.
+ * Each file that a retained snapshot names, some more than once: lists, manifests, what is in them, statistics. `live` is
+ * false of an entry that says that its file was deleted: it needs it no more than one that isn't there.
  */
-export async function visitNamed(
+export async function visitFiles(
   metadata: TableMetadata,
   io: FileReader,
-  visit: (path: string) => void,
+  visit: (path: string, live: boolean) => void,
 ): Promise<void> {
   const snapshots = metadata.snapshots ?? [];
   const manifests = await manifestsBy(snapshots, io);
-  for (const { 'manifest-list': list } of snapshots) if (list !== undefined) visit(list);
-  for (const path of manifests.keys()) visit(path);
-  for (const path of statisticsOf(metadata, () => true)) visit(path);
-  await eachEntry(metadata, [...manifests.values()], io, (path, live) => {
-    if (live) visit(path);
-  });
+  for (const { 'manifest-list': list } of snapshots) if (list !== undefined) visit(list, true);
+  for (const path of manifests.keys()) visit(path, true);
+  for (const path of statisticsOf(metadata, () => true)) visit(path, true);
+  await eachEntry(metadata, [...manifests.values()], io, visit);
 }
 
 /** Everything that the table's metadata reaches. */
@@ -96,16 +94,11 @@ export async function reachableFiles(
   metadataLocation: string,
   io: FileReader,
 ): Promise<Set<string>> {
-  const snapshots = metadata.snapshots ?? [];
-  const manifests = await manifestsBy(snapshots, io);
   const files = new Set<string>([
     metadataLocation,
     ...(metadata['metadata-log'] ?? []).map((entry) => entry['metadata-file']),
-    ...snapshots.map((one) => one['manifest-list']),
-    ...manifests.keys(),
-    ...statisticsOf(metadata, () => true),
   ]);
-  await eachEntry(metadata, [...manifests.values()], io, (path) => files.add(path));
+  await visitFiles(metadata, io, (path) => files.add(path));
   return files;
 }
 
