@@ -7,28 +7,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import avsc from 'avsc';
-import { systemClock } from '../src/base/clock.ts';
-import { seededIds, seededPrng } from '../src/base/prng.ts';
-import { resolveSettings } from '../src/base/settings.ts';
+import { seededPrng } from '../src/base/prng.ts';
 import { FLIGHT_SCHEMA, readFlights } from '../src/cli/flights.ts';
-import { LocalObjectStore, objectSettings } from '../src/storage/objects/index.ts';
-import { Bench, framed } from '../src/table-topic/testing/bench.ts';
+import { framed } from '../src/table-topic/testing/bench.ts';
+import { openTableBench } from './table-bench.ts';
 
 const files = Number(process.argv[2] ?? 24);
 const rowsPerFile = Number(process.argv[3] ?? 40_000);
 const folder = mkdtempSync(join(tmpdir(), 'floe-compaction-'));
-const store = await LocalObjectStore.open(folder, {
-  clock: systemClock,
-  ids: seededIds(seededPrng(1)),
-});
-const bench = await Bench.open({
-  store,
-  threads: {
-    storeUri: store.uri,
-    storeSettings: resolveSettings(objectSettings, {}),
-    keyFolder: join(folder, 'keys'),
-  },
-  settings: { 'table.compact.bytes.per.second': '0' },
+const bench = await openTableBench(folder, seededPrng(1), {
+  'table.compact.bytes.per.second': '0',
 });
 bench.start();
 const id = await bench.schemas.register('flights-value', FLIGHT_SCHEMA);

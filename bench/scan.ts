@@ -10,13 +10,13 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import avsc from 'avsc';
 import { systemClock } from '../src/base/clock.ts';
 import { noMetrics } from '../src/base/metrics.ts';
-import { seededIds, seededPrng } from '../src/base/prng.ts';
+import { seededPrng } from '../src/base/prng.ts';
 import { resolveSettings } from '../src/base/settings.ts';
 import { manifestSource, planScan } from '../src/formats/iceberg/index.ts';
 import type { Topic } from '../src/metadata/topics.ts';
 import { openQueries, querySettings } from '../src/queries/index.ts';
-import { LocalObjectStore, objectSettings } from '../src/storage/objects/index.ts';
-import { Bench, framed } from '../src/table-topic/testing/bench.ts';
+import { framed } from '../src/table-topic/testing/bench.ts';
+import { openTableBench } from './table-bench.ts';
 
 const keys = Number(process.argv[2] ?? 400_000);
 const commits = Number(process.argv[3] ?? 20);
@@ -40,18 +40,9 @@ const type = avsc.Type.forSchema(JSON.parse(SCHEMA) as avsc.Schema);
 
 const folder = mkdtempSync(join(tmpdir(), 'floe-scan-'));
 const prng = seededPrng(1);
-const store = await LocalObjectStore.open(join(folder, 'store'), {
-  clock: systemClock,
-  ids: seededIds(prng),
-});
-const bench = await Bench.open({
-  store,
-  threads: {
-    storeUri: store.uri,
-    storeSettings: resolveSettings(objectSettings, {}),
-    keyFolder: join(folder, 'keys'),
-  },
-  settings: { 'table.maintenance.enable': 'false', 'table.compact.bytes.per.second': '0' },
+const bench = await openTableBench(folder, prng, {
+  'table.maintenance.enable': 'false',
+  'table.compact.bytes.per.second': '0',
 });
 bench.start();
 const queries = await openQueries({
