@@ -194,8 +194,10 @@ export function reachableUrl(
   { address, told }: { readonly address: string; readonly told: string },
   listeners: NodeAddresses['listeners'],
 ): string {
-  if (told !== '') return `${scheme}://${told}`;
-  const { host, port } = reachable(parseAddress('--http', address), { listeners });
+  const { host, port } =
+    told === ''
+      ? reachable(parseAddress('--http', address), { listeners })
+      : parseAddress('cluster.http.advertised', told);
   return `${scheme}://${formatAddress({ host, port })}`;
 }
 
