@@ -85,7 +85,7 @@ const sum = (chunks: readonly PlacedChunk[], size: (chunk: Chunk) => number) =>
 function rowGroup({ chunks, rowCount }: RowGroup, sorting: readonly SortingColumn[]): ThriftStruct {
   return {
     field_1: chunks.map(columnChunk),
-    field_2: BigInt(sum(chunks, (chunk) => chunk.uncompressedSize)),
+    field_2: BigInt(sum(chunks, (chunk) => chunk.pages.uncompressedSize)),
     field_3: BigInt(rowCount),
     field_4:
       sorting.length === 0
@@ -96,12 +96,13 @@ function rowGroup({ chunks, rowCount }: RowGroup, sorting: readonly SortingColum
             field_3: nullsFirst,
           })),
     field_5: BigInt(chunks[0]!.offset),
-    field_6: BigInt(sum(chunks, (chunk) => chunk.compressedSize)),
+    field_6: BigInt(sum(chunks, (chunk) => chunk.pages.compressedSize)),
   };
 }
 
 function columnChunk({ chunk, offset, bloomOffset }: PlacedChunk): ThriftStruct {
-  const { leaf, statistics, dictionarySize, dataPages } = chunk;
+  const { leaf, statistics } = chunk;
+  const { codec, dictionarySize, dataPages, compressedSize, uncompressedSize } = chunk.pages;
   const dictionary = dictionarySize > 0;
   const dataEncoding = dictionary ? ENCODING.RLE_DICTIONARY : ENCODING.PLAIN;
   const encodings: number[] = [ENCODING.PLAIN, ENCODING.RLE];
@@ -122,10 +123,10 @@ function columnChunk({ chunk, offset, bloomOffset }: PlacedChunk): ThriftStruct 
       field_1: ParquetTypes.indexOf(leaf.physical),
       field_2: encodings,
       field_3: leaf.path,
-      field_4: chunk.codec,
+      field_4: codec,
       field_5: BigInt(statistics.valueCount),
-      field_6: BigInt(chunk.uncompressedSize),
-      field_7: BigInt(chunk.compressedSize),
+      field_6: BigInt(uncompressedSize),
+      field_7: BigInt(compressedSize),
       field_9: BigInt(offset + dictionarySize),
       field_11: dictionary ? BigInt(offset) : undefined,
       field_12: footerStatistics(leaf, statistics),

@@ -342,6 +342,23 @@ describe('ParquetWriter', () => {
     ]);
   });
 
+  it('compresses a chunk whose dictionary shrinks though its indices do not', async () => {
+    const columns = new TableColumns(schemaOf(field(1, 'url', 'string')));
+    const url = columns.columns[0] as BytesColumn;
+    const number = (row: number) => Math.imul(row, 2654435761) >>> 22;
+    for (let row = 0; row < 3000; row++) {
+      url.appendText(`https://example.org/projects/${number(row)}/pages/${number(row) * 7}`);
+      columns.endRow();
+    }
+    const file = write(columns);
+    const { meta_data: chunk } = footerOf(file).row_groups[0]!.columns[0]!;
+    expect(chunk!.codec).toBe('ZSTD');
+    expect(chunk!.encodings).toContain('RLE_DICTIONARY');
+    expect(await query(file, 'SELECT count(*), count(DISTINCT url), max(url) FROM FILE')).toEqual([
+      ['3000', '1024', 'https://example.org/projects/999/pages/6993'],
+    ]);
+  });
+
   it('writes a file without rows', async () => {
     const schema = schemaOf(field(1, 'a', 'int'));
     const file = new ParquetWriter({ schema }).finish();

@@ -76,26 +76,27 @@ export class ParquetWriter {
     );
     if (columns.rowCount === 0) return;
     columns.align();
-    const { leaves } = this.#file;
-    const chunks = this.#encoder.encodeAll(columns, leaves, this.#layout).map((chunk, i) => {
+    const { chunks, parts } = this.#encoder.encodeAll(columns, this.#file.leaves, this.#layout);
+    for (const part of parts) this.#parts.push(part);
+    const placed = chunks.map((chunk, i) => {
       const offset = this.#offset;
-      for (const part of chunk.parts) this.#parts.push(part);
-      this.#offset += chunk.compressedSize;
-      this.#columnSizes[i]! += chunk.compressedSize;
+      const { compressedSize } = chunk.pages;
+      this.#offset += compressedSize;
+      this.#columnSizes[i]! += compressedSize;
       mergeStatistics(this.#statistics[i]!, chunk.statistics, comparatorOf(chunk.leaf));
-      return { chunk: { ...chunk, parts: [] }, offset };
+      return { chunk, offset };
     });
-    this.#rowGroups.push({ chunks: chunks.map(this.#placeBloom), rowCount: columns.rowCount });
+    this.#rowGroups.push({ chunks: placed.map(this.#placeBloom), rowCount: columns.rowCount });
   }
 
   /** Bloom filters follow their row group. */
-  readonly #placeBloom = ({ chunk, offset }: PlacedChunk): PlacedChunk => {
-    const { bloom } = chunk;
-    if (bloom === undefined) return { chunk, offset };
+  readonly #placeBloom = (placed: PlacedChunk): PlacedChunk => {
+    const { bloom } = placed.chunk;
+    if (bloom === undefined) return placed;
     const bloomOffset = this.#offset;
     this.#parts.push(bloom);
     this.#offset += bloom.length;
-    return { chunk, offset, bloomOffset };
+    return { ...placed, bloomOffset };
   };
 
   /** Ends the file. The writer can't be used after it. */
