@@ -229,7 +229,7 @@ const SMALL = {
   'log.read.store.range.bytes': String(256 * KIB),
   'log.read.store.gap.bytes': String(16 * KIB),
   'log.read.store.ahead.bytes': String(512 * KIB),
-  'log.read.cache.bytes': String(8 * 1024 * KIB),
+  'log.read.store.cache.bytes': String(8 * 1024 * KIB),
 };
 
 function compactorOf(settings = settingsOf(SMALL), lease?: LeaseToken): Compactor {

@@ -6,10 +6,10 @@ const MIB = 1024 * KIB;
 
 export const readSettings = {
   'log.read.cache.bytes': long({
-    default: 96 * MIB,
+    default: 64 * MIB,
     min: 1 * MIB,
     max: 64 * 1024 * MIB,
-    doc: 'Shared memory for blocks that consumers read from storage. A consumer that catches up on 16 partitions holds about 75 MiB: a reply under way and what is read ahead.',
+    doc: 'Shared memory for blocks that consumers read from storage. A consumer that catches up on 16 partitions holds 48 MiB: a reply under way and what is read ahead.',
   }),
   'log.read.cold.cache.bytes': long({
     default: 16 * MIB,
@@ -63,6 +63,12 @@ export const readSettings = {
     max: 256 * MIB,
     doc: 'S3: how many bytes are loaded ahead of a sequential reader: a read under way while another is consumed.',
   }),
+  'log.read.store.cache.bytes': long({
+    default: 96 * MIB,
+    min: 1 * MIB,
+    max: 64 * 1024 * MIB,
+    doc: 'S3: shared memory for blocks that consumers read from storage; reads ahead are longer than those of local files.',
+  }),
   'log.read.store.cold.cache.bytes': long({
     default: 64 * MIB,
     min: 1 * MIB,
@@ -111,6 +117,7 @@ export function readsOf(settings: Values<typeof readSettings>, stored: boolean):
     'log.read.range.bytes': settings['log.read.store.range.bytes'],
     'log.read.gap.bytes': settings['log.read.store.gap.bytes'],
     'log.read.ahead.bytes': settings['log.read.store.ahead.bytes'],
+    'log.read.cache.bytes': settings['log.read.store.cache.bytes'],
     'log.read.cold.cache.bytes': settings['log.read.store.cold.cache.bytes'],
     'log.read.crc.sample': 1,
     remote: { minRange: settings['log.read.store.range.bytes'], restShare: REST_SHARE },
