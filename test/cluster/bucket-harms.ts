@@ -56,7 +56,9 @@ export function bucketHarms(cluster: TestCluster): Record<string, Harm> {
       const member = anyMember(cluster, prng);
       const why = await during([{ kind: 'unconditional' }], async () => {
         await someTime(prng);
-        if (member.up) await member.kill();
+        // Down: another harm has taken it away, and is about to bring it back.
+        if (!member.up) return 'not tried';
+        await member.kill();
         return member.startInVain();
       });
       if (why === undefined)

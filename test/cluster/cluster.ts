@@ -75,8 +75,25 @@ export class Member {
   /** How often it ended of its own accord, and what it said then. */
   readonly ends: string[] = [];
 
-  /** As a supervisor does: again and again, for what it needs may be away. It also comes back when it ends by itself. */
-  async start(): Promise<void> {
+  /** The last that was asked for of {@link start} and {@link startInVain}: two processes of one broker would be its rivals. */
+  #starting: Promise<unknown> = Promise.resolve();
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#starting.then(work);
+    this.#starting = turn.catch(() => {});
+    return turn;
+  }
+
+  /**
+   * As a supervisor does: again and again, for what it needs may be away. It also comes back when it ends by itself.
+   * Nothing when somebody else has started it meanwhile.
+   */
+  start(): Promise<void> {
+    return this.#inTurn(() => this.#untilUp());
+  }
+
+  async #untilUp(): Promise<void> {
+    if (this.up) return;
     const deadline = performance.now() + START_LIMIT_MS;
     for (;;) {
       try {
@@ -96,15 +113,17 @@ export class Member {
     });
   }
 
-  /** One attempt to start, which is to fail. @returns why it did; undefined: it is up, and was stopped again. */
-  async startInVain(): Promise<string | undefined> {
-    try {
-      const node = await this.#start(this);
-      await node.kill();
-      return undefined;
-    } catch (caught) {
-      return (caught as Error).message;
-    }
+  /** One attempt to start, which is to fail. @returns why it did; undefined: it was up, and is stopped again. */
+  startInVain(): Promise<string | undefined> {
+    return this.#inTurn(async () => {
+      try {
+        const node = await this.#start(this);
+        await node.kill();
+        return undefined;
+      } catch (caught) {
+        return (caught as Error).message;
+      }
+    });
   }
 
   async kill(): Promise<void> {
