@@ -3,6 +3,7 @@ import { FloeError } from '../../base/error.ts';
 import { silentLogger } from '../../base/log.ts';
 import { noMetrics } from '../../base/metrics.ts';
 import { seededPrng } from '../../base/prng.ts';
+import type { ObjectEntry } from '../../metadata/log.ts';
 import { Attribute, attributes, baseTimestamp } from '../../protocol/record-batch.ts';
 import { RecordCursor } from '../../protocol/record-cursor.ts';
 import type { CompactionPolicy } from './clean-choice.ts';
@@ -258,6 +259,55 @@ test('what changed under its compaction is compacted again, before any tombstone
   }
   const left = (await records(partition)).map(({ key }) => key);
   expect(left).toEqual(['fill1', 'fill2']);
+});
+
+test('a row that others rewrote under its compaction, and whose object is gone, is no damage', async () => {
+  const [partition] = (await log.createTopic(1)) as [number];
+  const append = async (value: string) => {
+    await log.append([{ partitionId: partition, records: [{ key: 'a', value, timestamp: 1 }] }]);
+    await log.seal();
+  };
+  await append('one');
+  await append('two');
+  let gone = false;
+  const source: KeyCompactorOptions['source'] = {
+    read: async (...args) => {
+      if (gone) return log.source.read(...args);
+      gone = true;
+      await untilDone(keyCompactor([partition]));
+      throw new FloeError('not-found', 'its grace is over');
+    },
+  };
+  const subject = keyCompactor([partition], { source });
+  expect(await subject.step()).toBe(0);
+  await append('three');
+  await untilDone(subject);
+  expect((await records(partition)).map(({ value }) => value)).toEqual(['three']);
+});
+
+test('rows that others merge while they are asked for are asked for again', async () => {
+  const [partition] = (await log.createTopic(1)) as [number];
+  const row = (baseOffset: number, endOffset: number) =>
+    ({ partitionId: partition, baseOffset, endOffset, bytes: 1 }) as ObjectEntry;
+  const page = Array.from({ length: 256 }, (_, n) => row(n, n + 1));
+  const answers = [page, [row(200, 300)], [row(0, 300)]];
+  const asked: number[] = [];
+  const known = { partitionId: partition, logStartOffset: 0, maxTimestamp: 1, sizeBytes: 300 };
+  const metadata = {
+    log: {
+      ...log.metadata.log,
+      partitions: async () => [{ ...known, highWatermark: 300, lastStableOffset: 300 }],
+      entriesFrom: async (_: number, from: number) => {
+        asked.push(from);
+        return answers.shift()!;
+      },
+    },
+    objects: log.metadata.objects,
+  } as unknown as KeyCompactorOptions['metadata'];
+  // A table still has to read all of it.
+  const subject = keyCompactor([partition], { metadata, pin: () => 0 });
+  expect(await subject.step()).toBe(0);
+  expect(asked).toEqual([0, 256, 0]);
 });
 
 /** What was written, by offset, against what is left: the rules, whatever happened meanwhile. */

@@ -6,7 +6,7 @@
 // Each step is a megabyte or so, so that whoever calls it sets the pace.
 // Not for: rules for single records (batch-cleaner.ts), when a partition is due (clean-choice.ts), pace (maintenance.ts).
 import type { Clock } from '../../base/clock.ts';
-import { type FloeError, isFloeError } from '../../base/error.ts';
+import { FloeError, isFloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import type { IdSource, Prng } from '../../base/prng.ts';
@@ -187,16 +187,26 @@ export class KeyCompactor {
     // A row of the new object belongs to one place in its index: partitions ascend.
     due.sort((a, b) => a.partition.partitionId - b.partition.partitionId);
     for (const partition of due) {
+      const { partitionId } = partition.partition;
+      const rows = await this.#rows(partitionId);
       try {
-        yield* this.#compact(partition);
+        yield* this.#compact(partition, rows);
       } catch (caught) {
         if (!isFloeError(caught, 'corrupt', 'not-found')) throw caught;
-        this.#damage(partition.partition.partitionId, caught);
+        await this.#checkUnchanged(partitionId, rows);
+        this.#damage(partitionId, caught);
         throw caught;
       }
     }
     yield* this.#swap();
     if (due.length > 0) await this.#options.cleaner.end();
+  }
+
+  /** @throws FloeError `conflict` when others have rewritten a row since: its object may have gone meanwhile. */
+  async #checkUnchanged(partitionId: number, rows: readonly ObjectEntry[]): Promise<void> {
+    const now = new Set((await this.#rows(partitionId)).map(({ objectId }) => objectId));
+    if (rows.every(({ objectId }) => now.has(objectId))) return;
+    throw new FloeError('conflict', `partition ${partitionId} changed under its compaction`);
   }
 
   #damage(partitionId: number, error: FloeError): void {
@@ -301,10 +311,13 @@ export class KeyCompactor {
     return Math.min(lastStableOffset, young ?? Infinity, await pin(partitionId));
   }
 
-  async #rows(partitionId: number): Promise<ObjectEntry[]> {
+  async #rows(partitionId: number): Promise<readonly ObjectEntry[]> {
     const rows: ObjectEntry[] = [];
     for (let from = 0; ; ) {
       const page = await this.#options.metadata.log.entriesFrom(partitionId, from, ROWS_AT_ONCE);
+      // Others have merged what was read with what comes now: from the start.
+      if (rows.length > 0 && page[0] !== undefined && page[0].baseOffset < from)
+        return this.#rows(partitionId);
       rows.push(...page);
       if (page.length < ROWS_AT_ONCE) return rows;
       from = page.at(-1)!.endOffset;
@@ -341,11 +354,11 @@ export class KeyCompactor {
 
   // ---------------------------------------------------------------- one partition
 
-  async *#compact(due: Due): AsyncGenerator<number> {
+  async *#compact(due: Due, all: readonly ObjectEntry[]): AsyncGenerator<number> {
     const { cleaner, prng, mapBytes, objectBytes, clock } = this.#options;
     const { log } = this.#options.metadata;
     const { partitionId, logStartOffset: logStart } = due.partition;
-    const rows = (await this.#rows(partitionId)).filter((row) => row.endOffset > logStart);
+    const rows = all.filter((row) => row.endOffset > logStart);
     await cleaner.begin(prng.bytes(KEY_SEED_BYTES), mapBytes);
     await cleaner.pass(await log.abortedTransactions(partitionId, due.cleanEnd, due.end));
     const mapEnd = yield* this.#mapKeys(due, rows);
