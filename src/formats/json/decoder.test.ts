@@ -247,6 +247,14 @@ describe('JSON decoder', () => {
     });
   });
 
+  it('tells an escape in a key from a backslash in a name', () => {
+    const table = new TestTable();
+    table.infer({ 'a\\b': 1, 'c"': 2, x: 3 });
+    expect(table.write({ 'a\\b': 4, 'c"': 5, x: 6 })).toEqual({ 'a\\b': 4n, 'c"': 5n, x: 6n });
+    expect(table.write('{"a\\b":7,"x":8}')).toEqual({ 'a\b': 7n, x: 8n });
+    expect(table.write('{"c"":9}')).toMatch(/^invalid JSON/);
+  });
+
   it('returns the reason with its place and rolls back', () => {
     const table = new TestTable();
     table.infer({ a: 1, b: 'x' });

@@ -5,13 +5,17 @@ import { type JsonCursor, QUOTE } from './cursor.ts';
 export class FieldTable<T> {
   readonly entries: readonly T[];
   readonly #keys: readonly Uint8Array[];
+  /** The keys as they are mostly written: only what must be escaped is. */
+  readonly #written: readonly Uint8Array[];
   /** Open addressing: entry number + 1, 0 for none. */
   readonly #slots: Int32Array;
 
   constructor(fields: ReadonlyMap<string, T>) {
     this.entries = [...fields.values()];
     const encoder = new TextEncoder();
-    this.#keys = [...fields.keys()].map((name) => encoder.encode(name));
+    const names = [...fields.keys()];
+    this.#keys = names.map((name) => encoder.encode(name));
+    this.#written = names.map((name) => encoder.encode(JSON.stringify(name).slice(1, -1)));
     let size = 8;
     while (size < fields.size * 2) size *= 2;
     this.#slots = new Int32Array(size);
@@ -24,7 +28,7 @@ export class FieldTable<T> {
 
   /** Takes the key at the cursor's quote, and the colon. The entry's number, `expected` if it is that; −1 if unknown. */
   take(cursor: JsonCursor, expected: number): number {
-    if (expected < this.#keys.length && this.#isNext(cursor, this.#keys[expected]!)) {
+    if (expected < this.#written.length && this.#isNext(cursor, this.#written[expected]!)) {
       return expected;
     }
     cursor.key();
@@ -38,7 +42,7 @@ export class FieldTable<T> {
     return -1;
   }
 
-  /** Takes `key` when it is what comes next, quotes and all. */
+  /** Takes a key written so when it is what comes next, quotes and all. */
   #isNext(cursor: JsonCursor, key: Uint8Array): boolean {
     const { bytes } = cursor;
     const start = cursor.pos + 1;
