@@ -2,7 +2,7 @@
 // Strings arrive as UTF-8 and stay UTF-8; whoever appends has checked them.
 import { assert } from '../../base/assert.ts';
 import type { IcebergType } from '../iceberg/types.ts';
-import { Column, grown, INITIAL_CAPACITY, type RowSelection } from './column.ts';
+import { Column, fillRange, grown, INITIAL_CAPACITY, type RowSelection } from './column.ts';
 import { isUtf8Range } from './utf8.ts';
 
 const encoder = new TextEncoder();
@@ -12,7 +12,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 export const MAX_COLUMN_BYTES = 2 ** 31 - 1;
 
 /** Copies up to this length byte by byte: shorter than the cost of a native call. */
-const LOOP_COPY_BYTES = 24;
+const LOOP_COPY_BYTES = 48;
 
 /** string or binary. */
 export class BytesColumn extends Column {
@@ -127,8 +127,7 @@ export class BytesColumn extends Column {
   }
 
   protected padValues(from: number, to: number): void {
-    const offset = this.offsets[from]!;
-    for (let row = from + 1; row <= to; row++) this.offsets[row] = offset;
+    fillRange(this.offsets, this.offsets[from]!, from + 1, to + 1);
   }
 
   protected truncateValues(): void {}

@@ -58,7 +58,7 @@ export abstract class Column {
     if (length <= from) return;
     this.reserve(length);
     const flags = this.flags ?? this.#freshFlags(from);
-    flags.fill(0, from, length);
+    fillRange(flags, 0, from, length);
     this.nullCount += length - from;
     this.length = length;
     this.padValues(from, length);
@@ -166,6 +166,20 @@ export abstract class Column {
   /** Completes the layout for null rows `[from, to)`: offsets. What stands in a null's slot is never read. */
   protected abstract padValues(from: number, to: number): void;
   protected abstract truncateValues(length: number): void;
+}
+
+/** Ranges up to this length are filled one by one: shorter than the cost of a native call. */
+const LOOP_FILL = 16;
+
+/** Sets `array[from, to)`: a column that few rows mention is padded by many short runs and some long ones. */
+export function fillRange(
+  array: Uint8Array | Int32Array,
+  value: number,
+  from: number,
+  to: number,
+): void {
+  if (to - from > LOOP_FILL) array.fill(value, from, to);
+  else for (let i = from; i < to; i++) array[i] = value;
 }
 
 type Growable = Uint8Array | Int32Array | Float32Array | Float64Array;

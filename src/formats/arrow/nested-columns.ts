@@ -1,7 +1,7 @@
 // Columns that hold columns: struct, list and map (a list of key and value pairs).
 // Appending is bracketed by the caller: children first, then `end` counts the row.
 import type { ListType, MapType, StructType } from '../iceberg/types.ts';
-import { Column, grown, INITIAL_CAPACITY, type RowSelection } from './column.ts';
+import { Column, fillRange, grown, INITIAL_CAPACITY, type RowSelection } from './column.ts';
 
 /** struct. Children may lag behind; `end` and `align` pad them. */
 export class StructColumn extends Column {
@@ -92,8 +92,7 @@ abstract class RepeatedColumn extends Column {
   }
 
   protected padValues(from: number, to: number): void {
-    const offset = this.offsets[from]!;
-    for (let row = from + 1; row <= to; row++) this.offsets[row] = offset;
+    fillRange(this.offsets, this.offsets[from]!, from + 1, to + 1);
   }
 
   /** Copies the offsets of the selected rows and returns the entries they hold. */

@@ -25,6 +25,17 @@ function check(text: string | Uint8Array): string | undefined {
   }
 }
 
+/** The string that a cursor reads and where it stands then, or why it reads none. */
+function outcome(cursor: JsonCursor): unknown {
+  try {
+    cursor.readString();
+    return [cursor.stringText(), cursor.pos];
+  } catch (failure) {
+    if (failure instanceof RowFailure) return failure.reason;
+    throw failure;
+  }
+}
+
 function isJson(text: string): boolean {
   try {
     JSON.parse(text);
@@ -70,6 +81,20 @@ describe('JsonCursor', () => {
         cursor.finish();
       }),
       { numRuns: 1000, seed: 12 },
+    );
+  });
+
+  it('sees nothing of what follows the record', () => {
+    const character = fc.constantFrom(...'"\\u0aé\u0001 }'.split(''));
+    fc.assert(
+      fc.property(fc.array(character, { maxLength: 12 }), fc.nat(16), (characters, cut) => {
+        const bytes = utf8(`"${characters.join('')}","more":1}`);
+        const alone = bytes.slice(0, Math.min(cut, bytes.length));
+        const cursor = new JsonCursor();
+        cursor.reset(bytes, 0, alone.length);
+        expect(outcome(cursor)).toEqual(outcome(at(alone)));
+      }),
+      { numRuns: 3000, seed: 13 },
     );
   });
 
