@@ -2,6 +2,7 @@
 // listener (clients are sent to coordinators, too); the broker behind it answers what other parts ask it.
 import type { Settings } from '../../base/settings.ts';
 import { GroupCoordinator, groupHandlers } from '../../broker/groups/index.ts';
+import { sendClientsOn } from '../../broker/growth.ts';
 import {
   type Broker,
   ResourceConfigs,
@@ -110,7 +111,10 @@ function otherSettings(settings: ServerSettings): ShownSetting[] {
   );
 }
 
-/** What other nodes change, this one reads again. */
+/** Heartbeats after which every broker knows of a new one. */
+const SETTLE_HEARTBEATS = 2;
+
+/** What other nodes change, this one reads again; brokers that come get their share of its clients. */
 export function followChanges(node: Node, { opened, broker, secured, place }: Followed): void {
   const { follower } = place;
   if (follower === undefined) return;
@@ -135,6 +139,9 @@ export function followChanges(node: Node, { opened, broker, secured, place }: Fo
   // A topic, a setting, a right that was changed elsewhere counts here within a moment, not with the next poll.
   place.onNews(() => void copies.look());
   directory.followOthers(() => copies.catchUp('topics'));
+  const settleMs = SETTLE_HEARTBEATS * node.settings['cluster.heartbeat.ms'];
+  const end = sendClientsOn(broker.services, { cluster: place.cluster, settleMs });
+  node.lifecycle.add('growth', { stop: async () => end() });
 }
 
 interface Followed {
