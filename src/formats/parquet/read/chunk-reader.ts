@@ -34,6 +34,7 @@ export interface DictionaryPage {
   readonly values: Uint8Array;
 }
 
+/** Takes pages as they come. Their values are valid until the call returns; their levels stay. */
 export interface ChunkVisitor {
   dictionary(page: DictionaryPage): void;
   data(page: DataPage): void;

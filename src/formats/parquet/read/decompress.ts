@@ -5,11 +5,14 @@ import { uncompressSync as unsnappy } from 'snappy';
 import { FloeError } from '../../../base/error.ts';
 import type { ZlibHandle } from '../zlib-handle.ts';
 
-/** Gives the page's bytes, `length` of them. */
+/** Gives the page's bytes, `length` of them: valid until the next page is decompressed. */
 export type Decompress = (input: Uint8Array, length: number) => Uint8Array;
 
 /** A page may not unfold to more than this: what is larger is no page of a sane writer. */
 const MAX_PAGE_BYTES = 1 << 30;
+
+/** Output is written over that of the last page up to this size: fresh memory costs as much as what fills it. */
+const KEPT_BYTES = 1 << 22;
 
 const same: Decompress = (input) => input;
 
@@ -72,6 +75,7 @@ class ZstdContext {
   /** [bytes of output left, bytes of input left] after `writeSync`. */
   readonly #state: Uint32Array;
   broken = false;
+  #kept = new Uint8Array(0);
 
   private constructor(handle: ZlibHandle, state: Uint32Array) {
     this.#handle = handle;
@@ -92,7 +96,8 @@ class ZstdContext {
   }
 
   decompress(input: Uint8Array, length: number): Uint8Array {
-    const output = new Uint8Array(length + 1);
+    // A byte more than there should be, so that too long a page is seen.
+    const output = this.#room(length + 1);
     const { ZSTD_e_end: end } = zlib.constants;
     const state = this.#state;
     this.#handle.writeSync(end, input, 0, input.length, output, 0, output.length);
@@ -101,6 +106,13 @@ class ZstdContext {
     // A frame that isn't at its end would go on with the next page.
     this.broken = true;
     throw new Error('zstd: damaged, or not the size that its page says');
+  }
+
+  #room(bytes: number): Uint8Array {
+    if (bytes > KEPT_BYTES) return new Uint8Array(bytes);
+    if (bytes > this.#kept.length)
+      this.#kept = new Uint8Array(Math.min(KEPT_BYTES, Math.max(1 << 16, bytes * 2)));
+    return this.#kept.subarray(0, bytes);
   }
 }
 

@@ -141,21 +141,24 @@ function toDouble(source: Int32Array, count: number, out: Int32Array, at: number
   out.set(new Int32Array(doubles.buffer), at);
 }
 
-/** Dictionary indices of one page. */
-class Indices {
-  #kept = new Int32Array(1024);
+/** Dictionary indices of a page go over those of the last one, up to so many. */
+const KEPT_INDICES = 1 << 18;
+let keptIndices = new Int32Array(1024);
 
-  read(bytes: Uint8Array, count: number, entries: number): Int32Array {
-    if (this.#kept.length < count) this.#kept = new Int32Array(Math.max(count, 1 << 16));
-    const indices = this.#kept;
-    if (count === 0) return indices;
-    const width = bytes[0];
-    if (width === undefined) throw corrupt('a page without its dictionary indices');
-    decodeHybrid(bytes, { from: 1, end: bytes.length, width, count }, indices);
-    for (let i = 0; i < count; i++)
-      if (indices[i]! >>> 0 >= entries) throw corrupt('an index past its dictionary');
-    return indices;
+/** Valid until those of the next page are read. */
+function readIndices(bytes: Uint8Array, count: number, entries: number): Int32Array {
+  let indices = keptIndices;
+  if (indices.length < count) {
+    indices = new Int32Array(Math.max(count, 1 << 16));
+    if (count <= KEPT_INDICES) keptIndices = indices;
   }
+  if (count === 0) return indices;
+  const width = bytes[0];
+  if (width === undefined) throw corrupt('a page without its dictionary indices');
+  decodeHybrid(bytes, { from: 1, end: bytes.length, width, count }, indices);
+  for (let i = 0; i < count; i++)
+    if (indices[i]! >>> 0 >= entries) throw corrupt('an index past its dictionary');
+  return indices;
 }
 
 const isDictionary = (encoding: number) =>
@@ -165,18 +168,26 @@ function refuse(encoding: number): never {
   throw new FloeError('unsupported', `Parquet: encoding ${encoding}`);
 }
 
-/** A copy of `bytes` that 32-bit words can be seen through. */
-function aligned(bytes: Uint8Array, words: number): Int32Array {
+function checkWords(bytes: Uint8Array, words: number): void {
   if (bytes.length < words * 4) throw corrupt('a page with fewer values than it says');
+}
+
+/** `bytes`, or a copy of them, as 32-bit words. */
+function aligned(bytes: Uint8Array, words: number): Int32Array {
   if (bytes.byteOffset % 4 === 0) return new Int32Array(bytes.buffer, bytes.byteOffset, words);
   const copy = new Uint8Array(words * 4);
   copy.set(bytes.subarray(0, words * 4));
   return new Int32Array(copy.buffer);
 }
 
+/** Words of a page to `out` from `at`, wherever in its bytes they begin. */
+function copyWords(values: Uint8Array, words: number, out: Int32Array, at: number): void {
+  const bytes = new Uint8Array(out.buffer, out.byteOffset + at * 4, words * 4);
+  bytes.set(values.subarray(0, words * 4));
+}
+
 class WordSink implements LeafSink {
   readonly #layout: WordLayout;
-  readonly #indices = new Indices();
   #dictionary = new Int32Array(0);
 
   constructor(_column: Column, layout: WordLayout) {
@@ -185,10 +196,10 @@ class WordSink implements LeafSink {
 
   dictionary(values: Uint8Array, count: number): void {
     const { from, to, convert } = this.#layout;
-    const words = aligned(values, count * from);
+    checkWords(values, count * from);
     this.#dictionary = new Int32Array(count * to);
-    if (convert === undefined) this.#dictionary.set(words);
-    else convert(words, count, this.#dictionary, 0);
+    if (convert === undefined) copyWords(values, count * from, this.#dictionary, 0);
+    else convert(aligned(values, count * from), count, this.#dictionary, 0);
   }
 
   page(encoding: number, values: Uint8Array, target: Target): void {
@@ -198,9 +209,9 @@ class WordSink implements LeafSink {
     if (isDictionary(encoding)) {
       this.#pick(values, target, out);
     } else if (encoding === ENCODING.PLAIN) {
-      const source = aligned(values, present * from);
-      if (convert === undefined) out.set(source, row * to);
-      else convert(source, present, out, row * to);
+      checkWords(values, present * from);
+      if (convert === undefined) copyWords(values, present * from, out, row * to);
+      else convert(aligned(values, present * from), present, out, row * to);
     } else refuse(encoding);
     spreadWords(out, target, to);
   }
@@ -208,7 +219,7 @@ class WordSink implements LeafSink {
   #pick(values: Uint8Array, { present, row }: Target, out: Int32Array): void {
     const dictionary = this.#dictionary;
     const { to } = this.#layout;
-    const indices = this.#indices.read(values, present, dictionary.length / to);
+    const indices = readIndices(values, present, dictionary.length / to);
     if (to === 1) {
       for (let i = 0; i < present; i++) out[row + i] = dictionary[indices[i]!]!;
       return;
@@ -269,7 +280,6 @@ class FixedSink implements LeafSink {
   readonly #column: FixedColumn;
   readonly #width: number;
   readonly #bigEndian: boolean;
-  readonly #indices = new Indices();
   /** In the column's form. */
   #dictionary = new Uint8Array(0);
 
@@ -291,7 +301,7 @@ class FixedSink implements LeafSink {
     const { width, data } = this.#column;
     const { row, present, slots, valid } = target;
     if (isDictionary(encoding)) {
-      const indices = this.#indices.read(values, present, this.#dictionary.length / width);
+      const indices = readIndices(values, present, this.#dictionary.length / width);
       for (let i = 0, at = row * width; i < present; i++) {
         const from = indices[i]! * width;
         for (let j = 0; j < width; j++) data[at++] = this.#dictionary[from + j]!;
@@ -333,7 +343,6 @@ const LOOP_COPY_BYTES = 24;
 
 class BytesSink implements LeafSink {
   readonly #column: BytesColumn;
-  readonly #indices = new Indices();
   #dictionary = new Uint8Array(0);
   /** Entry i of the dictionary is `[ends[i], ends[i + 1])`. */
   #ends = new Int32Array(1);
@@ -363,7 +372,7 @@ class BytesSink implements LeafSink {
     const column = this.#column;
     const ends = this.#ends;
     const dictionary = this.#dictionary;
-    const indices = this.#indices.read(values, present, ends.length - 1);
+    const indices = readIndices(values, present, ends.length - 1);
     const { offsets } = column;
     let to = offsets[row]!;
     for (let i = 0; i < present; i++) {
