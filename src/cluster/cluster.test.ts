@@ -77,7 +77,7 @@ class TestNode {
       onChange: () => hints.changed(),
     });
     for (const name of NAMES) keeper.want({ name, role: 'coordinator', gained() {}, lost() {} });
-    const directory = await TopicDirectory.load(metadata.topics);
+    const directory = await TopicDirectory.load(metadata);
     const copies = new Copies({
       ...parts,
       metadata: metadata.versions,

@@ -16,7 +16,7 @@ import {
 export type Refresh = () => Promise<void>;
 
 export interface CopiesOptions {
-  readonly metadata: VersionsMetadata;
+  readonly metadata: Pick<VersionsMetadata, 'current'>;
   /** By domain; what nobody keeps a copy of is left out. */
   readonly refresh: Readonly<Partial<Record<VersionDomain, Refresh>>>;
   readonly clock: Clock;

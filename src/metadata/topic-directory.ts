@@ -1,8 +1,10 @@
 // All topics in memory, for look-ups that must not wait: admission, fetch, metadata.
 // Changes go through it, so that in one process it is never stale; the order is metadata first, memory second.
-// Where other nodes change topics, too, `refresh` reads them again; of two versions of a topic the newer one stays.
+// Where other nodes change topics, too, `refresh` reads again what has changed; of two versions of a topic the newer one
+// stays.
 import { FloeError } from '../base/error.ts';
 import type { CreateTopic, Topic, TopicsMetadata } from './topics.ts';
+import type { VersionsMetadata } from './versions.ts';
 
 export interface PartitionRef {
   readonly topic: Topic;
@@ -14,8 +16,17 @@ export type TopicChange =
   | { readonly kind: 'created' | 'changed'; readonly topic: Topic; readonly previous?: Topic }
   | { readonly kind: 'deleted'; readonly topic: Topic };
 
+/** Where topics are kept. */
+export interface TopicStore {
+  readonly topics: TopicsMetadata;
+  readonly versions: Pick<VersionsMetadata, 'current' | 'changes'>;
+}
+
 export class TopicDirectory {
   readonly #metadata: TopicsMetadata;
+  readonly #versions: TopicStore['versions'];
+  /** Of `topics`: what it has is here. */
+  #version = 0;
   readonly #byName = new Map<string, Topic>();
   readonly #byId = new Map<string, Topic>();
   readonly #byPartition = new Map<number, PartitionRef>();
@@ -26,13 +37,15 @@ export class TopicDirectory {
   #nextRefresh: Promise<void> | undefined;
   #elsewhere: (() => Promise<void>) | undefined;
 
-  private constructor(metadata: TopicsMetadata) {
-    this.#metadata = metadata;
+  private constructor({ topics, versions }: TopicStore) {
+    this.#metadata = topics;
+    this.#versions = versions;
   }
 
-  static async load(metadata: TopicsMetadata): Promise<TopicDirectory> {
-    const directory = new TopicDirectory(metadata);
-    for (const topic of await metadata.list()) directory.#keep(topic);
+  static async load(store: TopicStore): Promise<TopicDirectory> {
+    const directory = new TopicDirectory(store);
+    directory.#version = (await store.versions.current()).topics;
+    for (const topic of await store.topics.list()) directory.#keep(topic);
     return directory;
   }
 
@@ -98,11 +111,11 @@ export class TopicDirectory {
     if (topic === undefined)
       throw new FloeError('not-found', `there is no topic with id ${topicId}`);
     await this.#metadata.delete(topicId);
-    this.#drop(topic);
+    this.#drop(topicId);
   }
 
   /**
-   * Reads all topics again and tells listeners what has changed: deletions first. What was there before the call is here
+   * Reads the topics that have changed and tells listeners of it: deletions first. What was there before the call is here
    * when it resolves. One reads at a time: calls during it share the next.
    */
   refresh(): Promise<void> {
@@ -125,9 +138,16 @@ export class TopicDirectory {
 
   async #refresh(): Promise<void> {
     this.#gone.clear();
-    const before = [...this.#byId.values()];
-    const found = new Map((await this.#metadata.list()).map((topic) => [topic.topicId, topic]));
-    for (const topic of before) if (!found.has(topic.topicId)) this.#drop(topic);
+    const { version, ids } = await this.#versions.changes('topics', this.#version);
+    if (ids === undefined || ids.length > 0) await this.#readAgain(ids);
+    this.#version = version;
+  }
+
+  /** The topics of these ids, or all. */
+  async #readAgain(ids: readonly string[] | undefined): Promise<void> {
+    const before = ids ?? [...this.#byId.keys()];
+    const found = new Map((await this.#metadata.list(ids)).map((topic) => [topic.topicId, topic]));
+    for (const topicId of before) if (!found.has(topicId)) this.#drop(topicId);
     for (const topic of found.values()) {
       if (this.#gone.has(topic.topicId)) continue;
       const known = this.#byId.get(topic.topicId);
@@ -141,7 +161,7 @@ export class TopicDirectory {
   }
 
   /** Forgets a topic that was deleted, once. */
-  #drop({ topicId }: Topic): void {
+  #drop(topicId: string): void {
     if (this.#refreshing !== undefined) this.#gone.add(topicId);
     const topic = this.#byId.get(topicId);
     if (topic === undefined) return;

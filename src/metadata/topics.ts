@@ -31,7 +31,8 @@ export interface TopicsMetadata {
   addPartitions(topicId: string, partitionCount: number): Promise<Topic>;
   /** Ends the topic and all that hangs on it: partitions, producer state, offsets of groups, staged ranges. */
   delete(topicId: string): Promise<void>;
-  list(): Promise<readonly Topic[]>;
+  /** All topics, or those of these ids that there are, by name. */
+  list(topicIds?: readonly string[]): Promise<readonly Topic[]>;
   /** Sets (text) or removes (null) config entries. @throws FloeError `not-found`. */
   alterConfig(topicId: string, changes: Readonly<Record<string, string | null>>): Promise<Topic>;
   brokerConfig(scope: BrokerConfigScope): Promise<Readonly<Record<string, string>>>;

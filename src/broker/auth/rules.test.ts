@@ -228,7 +228,7 @@ const stops: (() => Promise<void>)[] = [];
 
 beforeAll(async () => {
   const metadata = openSqliteMetadata(':memory:');
-  const directory = await TopicDirectory.load(metadata.topics);
+  const directory = await TopicDirectory.load(metadata);
   const parts = { clock: systemClock, logger: silentLogger, metrics: noMetrics };
   const leases = allLeases();
   const groups = await GroupCoordinator.load({

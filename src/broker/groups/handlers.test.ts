@@ -24,7 +24,7 @@ let topicId: string;
 
 beforeAll(async () => {
   const metadata = openSqliteMetadata(':memory:');
-  const directory = await TopicDirectory.load(metadata.topics);
+  const directory = await TopicDirectory.load(metadata);
   groups = await GroupCoordinator.load({
     metadata: metadata.groups,
     transactions: metadata.transactions,

@@ -19,7 +19,7 @@ let answers: Readonly<Record<string, unknown>>;
 
 beforeAll(async () => {
   const metadata = openSqliteMetadata(':memory:');
-  const directory = await TopicDirectory.load(metadata.topics);
+  const directory = await TopicDirectory.load(metadata);
   groups = await GroupCoordinator.load({
     metadata: metadata.groups,
     transactions: metadata.transactions,

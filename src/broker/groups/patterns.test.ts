@@ -13,7 +13,7 @@ const create = (name: string, partitionCount = 1) => {
 };
 
 beforeEach(async () => {
-  directory = await TopicDirectory.load(openSqliteMetadata(':memory:').topics);
+  directory = await TopicDirectory.load(openSqliteMetadata(':memory:'));
   topics = new PatternTopics(directory);
 });
 

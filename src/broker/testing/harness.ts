@@ -29,7 +29,7 @@ export interface TestBrokerOptions extends Partial<BrokerOptions> {
 
 export async function startTestBroker(options: TestBrokerOptions = {}): Promise<TestBroker> {
   const metadata = options.metadata ?? openSqliteMetadata(':memory:');
-  const directory = options.directory ?? (await TopicDirectory.load(metadata.topics));
+  const directory = options.directory ?? (await TopicDirectory.load(metadata));
   const log = (options.log ??
     new MemoryLog((id) => directory.byPartition(id) !== undefined)) as MemoryLog;
   const prng = seededPrng(1);

@@ -71,7 +71,7 @@ async function openNode(
   { metadata, clock, set }: NodesOptions,
   leases: TestLeases,
 ): Promise<TestNode> {
-  const directory = await TopicDirectory.load(metadata.topics);
+  const directory = await TopicDirectory.load(metadata);
   directory.followOthers(() => directory.refresh());
   const way = new Way();
   const questions = new Way();

@@ -51,7 +51,7 @@ let nextId = 0;
 
 beforeAll(async () => {
   const metadata = openSqliteMetadata(':memory:');
-  const directory = await TopicDirectory.load(metadata.topics);
+  const directory = await TopicDirectory.load(metadata);
   coordinator = await TransactionCoordinator.load({
     leases: allLeases(),
     metadata: metadata.transactions,

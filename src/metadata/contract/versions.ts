@@ -1,7 +1,12 @@
 // Contract of `VersionsMetadata`, for every store: which change raises what. Not for production code.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Metadata } from '../metadata.ts';
-import { type VersionDomain, versionDomains } from '../versions.ts';
+import {
+  TRACED_VERSIONS,
+  type TracedDomain,
+  type VersionDomain,
+  versionDomains,
+} from '../versions.ts';
 import { createTopic, Flushes, type OpenStore, ORDERS, type StoreUnderTest } from './store.ts';
 
 const acl = {
@@ -93,6 +98,39 @@ export function versionsContract(name: string, open: OpenStore): void {
         'topics',
         'tables',
       ]);
+    });
+
+    test('versions of topics and log starts say what they were about, for a while', async () => {
+      const { topics, log, versions } = store.metadata;
+      const [first, second] = await createTopic(store.metadata, 2);
+      const before = await current();
+      const changes = (domain: TracedDomain) => versions.changes(domain, before[domain]);
+      expect(await changes('topics')).toEqual({ version: before.topics, ids: [] });
+      await topics.addPartitions(ORDERS, 3);
+      await topics.alterConfig(ORDERS, { 'retention.ms': '1' });
+      expect(await changes('topics')).toEqual({ version: before.topics + 2, ids: [ORDERS] });
+      await log.commit([
+        new Flushes().of([
+          { partitionId: first!, records: 3 },
+          { partitionId: second!, records: 3 },
+        ]),
+      ]);
+      await log.moveLogStarts([
+        { partitionId: first!, logStartOffset: 1, freedBytes: 0 },
+        { partitionId: second!, logStartOffset: 0, freedBytes: 0 },
+      ]);
+      expect((await changes('log-starts')).ids).toEqual([String(first)]);
+      await topics.delete(ORDERS);
+      expect((await changes('topics')).ids).toEqual([ORDERS]);
+      // A store that was put back, and one that has forgotten.
+      const { version } = await changes('topics');
+      expect(await versions.changes('topics', version + 1)).toEqual({ version, ids: undefined });
+      await createTopic(store.metadata, 1);
+      for (let n = 0; n < TRACED_VERSIONS; n += 1)
+        await topics.alterConfig(ORDERS, { 'retention.ms': String(n) });
+      const { version: newest, ids } = await changes('topics');
+      expect(ids).toBeUndefined();
+      expect((await versions.changes('topics', newest - TRACED_VERSIONS)).ids).toEqual([ORDERS]);
     });
 
     test('what fails or changes nothing raises nothing', async () => {

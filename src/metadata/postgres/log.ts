@@ -42,7 +42,7 @@ import {
 } from './log-rows.ts';
 import { insertEntries, lockPartitions } from './object-entries.ts';
 import { dropAbortedBelow, forgetAborted, lastAborted, readAborted } from './transaction-ranges.ts';
-import { raiseVersions, readVersions } from './versions.ts';
+import { raiseTraced, readVersions } from './versions.ts';
 
 export class PostgresLog implements LogMetadata {
   readonly #db: Database;
@@ -281,7 +281,11 @@ export async function moveLogStarts(
       logStart: row.log_start,
     }));
     await dropAbortedBelow(tx, starts);
-    await raiseVersions(tx, 'log-starts');
+    await raiseTraced(
+      tx,
+      'log-starts',
+      moved.map((row) => row.partition_id),
+    );
   }
   return rows.map(toPartitionLog);
 }

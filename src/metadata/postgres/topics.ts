@@ -8,7 +8,7 @@ import type { Database, Sql, Transaction } from './database.ts';
 import { STORE_MS, sqlNumbers } from './log-rows.ts';
 import type { Migration } from './migrations.ts';
 import { lockPartitions } from './object-entries.ts';
-import { raiseVersions } from './versions.ts';
+import { raiseTraced, raiseVersions } from './versions.ts';
 
 export const topicsMigrations: readonly Migration[] = [
   {
@@ -63,7 +63,7 @@ export class PostgresTopics implements TopicsMetadata {
       );
       if (inserted === 0) throw new FloeError('conflict', `topic "${name}" already exists`);
       await insertPartitions(tx, topicId, { from: 0, to: partitionCount });
-      await raiseVersions(tx, 'topics');
+      await raiseTraced(tx, 'topics', [topicId]);
       return load(tx, topicId);
     });
   }
@@ -91,14 +91,19 @@ export class PostgresTopics implements TopicsMetadata {
       for (const text of DELETE_PARTITIONS) await tx.run(text, ids);
       for (const hook of this.#hooks) await hook.topicDeletedIn(tx, topic);
       await tx.run('DELETE FROM topics WHERE topic_id = $1', [topicId]);
-      await raiseVersions(tx, 'topics');
+      await raiseTraced(tx, 'topics', [topicId]);
     });
   }
 
-  async list(): Promise<readonly Topic[]> {
-    const rows = await this.#db
-      .on('background')
-      .rows<TopicRecord>(`${SELECT_TOPICS} ORDER BY t.name`);
+  async list(topicIds?: readonly string[]): Promise<readonly Topic[]> {
+    const sql = this.#db.on('background');
+    const rows =
+      topicIds === undefined
+        ? await sql.rows<TopicRecord>(`${SELECT_TOPICS} ORDER BY t.name`)
+        : await sql.rows<TopicRecord>(
+            `${SELECT_TOPICS} WHERE t.topic_id = ANY ($1::text[]) ORDER BY t.name`,
+            [topicIds],
+          );
     return rows.map(toTopic);
   }
 
@@ -172,7 +177,7 @@ async function insertPartitions(
 
 async function changed(tx: Transaction, topicId: string): Promise<Topic> {
   await tx.run('UPDATE topics SET version = version + 1 WHERE topic_id = $1', [topicId]);
-  await raiseVersions(tx, 'topics');
+  await raiseTraced(tx, 'topics', [topicId]);
   return load(tx, topicId);
 }
 

@@ -541,7 +541,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       .run(logStart, freedBytes, partitionId);
     if (logStart > partition.logStart) {
       this.#ranges.dropBelow(partitionId, logStart);
-      this.#versions.raise('log-starts');
+      this.#versions.raiseTraced('log-starts', [partitionId]);
     }
     this.#db.afterCommit(() => {
       partition.logStart = logStart;

@@ -27,7 +27,7 @@ test('the directory follows changes made across a thread border', async () => {
   const metadata = openSqliteMetadata(':memory:');
   const { port1, port2 } = new MessageChannel();
   serveMetadata(metadata, port1);
-  const directory = await TopicDirectory.load(connectMetadata(port2).topics);
+  const directory = await TopicDirectory.load(connectMetadata(port2));
   const topic = await directory.create(orders);
   await directory.alterConfig(topic.topicId, { 'retention.ms': '1' });
   await directory.addPartitions(topic.topicId, 3);

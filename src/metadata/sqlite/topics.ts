@@ -61,7 +61,7 @@ export class SqliteTopics implements TopicsMetadata {
         )
         .run(request.topicId, request.name, JSON.stringify(request.config), request.nowMs);
       this.#insertPartitions(request.topicId, 0, request.partitionCount, request.nowMs);
-      this.#versions.raise('topics');
+      this.#versions.raiseTraced('topics', [request.topicId]);
       return this.#load(request.topicId);
     });
   }
@@ -77,7 +77,7 @@ export class SqliteTopics implements TopicsMetadata {
       }
       this.#insertPartitions(topicId, topic.partitions.length, partitionCount, topic.createdMs);
       this.#db.prepare('UPDATE topics SET version = version + 1 WHERE topic_id = ?').run(topicId);
-      this.#versions.raise('topics');
+      this.#versions.raiseTraced('topics', [topicId]);
       return this.#load(topicId);
     });
   }
@@ -87,24 +87,19 @@ export class SqliteTopics implements TopicsMetadata {
       const topic = this.#load(topicId);
       for (const hook of this.#hooks) hook.deleted(topicId, topic.name, topic.partitions);
       this.#db.prepare('DELETE FROM topics WHERE topic_id = ?').run(topicId);
-      this.#versions.raise('topics');
+      this.#versions.raiseTraced('topics', [topicId]);
     });
   }
 
-  async list(): Promise<readonly Topic[]> {
-    const rows = this.#db
-      .prepare('SELECT * FROM topics ORDER BY name')
-      .all() as unknown as TopicRow[];
-    const partitions = new Map<string, number[]>();
-    const partitionRows = this.#db
-      .prepare('SELECT topic_id, partition_id FROM partitions ORDER BY topic_id, partition_index')
-      .all() as unknown as { topic_id: string; partition_id: number }[];
-    for (const row of partitionRows) {
-      const ids = partitions.get(row.topic_id);
-      if (ids === undefined) partitions.set(row.topic_id, [row.partition_id]);
-      else ids.push(row.partition_id);
-    }
-    return rows.map((row) => toTopic(row, partitions.get(row.topic_id) ?? []));
+  async list(topicIds?: readonly string[]): Promise<readonly Topic[]> {
+    const rows = (topicIds === undefined
+      ? this.#db.prepare('SELECT topic_id FROM topics ORDER BY name').all()
+      : this.#db
+          .prepare(
+            `SELECT topic_id FROM topics WHERE topic_id IN (SELECT value FROM json_each(?)) ORDER BY name`,
+          )
+          .all(JSON.stringify(topicIds))) as unknown as { topic_id: string }[];
+    return rows.map((row) => this.#load(row.topic_id));
   }
 
   async alterConfig(
@@ -117,7 +112,7 @@ export class SqliteTopics implements TopicsMetadata {
       this.#db
         .prepare('UPDATE topics SET config = ?, version = version + 1 WHERE topic_id = ?')
         .run(JSON.stringify(config), topicId);
-      this.#versions.raise('topics');
+      this.#versions.raiseTraced('topics', [topicId]);
       return this.#load(topicId);
     });
   }

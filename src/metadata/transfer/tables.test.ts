@@ -21,6 +21,7 @@ const NOT_MOVED: readonly string[] = [
   'nodes',
   'leases',
   'versions',
+  'version_traces',
   // What maintainers are at work on at the moment.
   'log_claims',
   // Words between the nodes of a table.

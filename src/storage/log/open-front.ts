@@ -79,7 +79,7 @@ export async function openFront(options: FrontOptions): Promise<OpenedFront> {
   // First: what comes after it is followed, whatever the rest was loaded with.
   const snapshot = await metadata.log.snapshot();
   await loadRecent(reader, metadata, snapshot.lastCommit);
-  const directory = await TopicDirectory.load(metadata.topics);
+  const directory = await TopicDirectory.load(metadata);
   const log = new FrontLog({
     ...options,
     snapshot,
@@ -125,7 +125,7 @@ async function startFollowing(
   });
   log.follow(follower);
   const everyMs = settings['log.follow.starts.ms'];
-  const starts = new LogStarts({ log, metadata: metadata.log, clock, logger, versions, everyMs });
+  const starts = new LogStarts({ log, metadata, clock, logger, versions, everyMs });
   follower.onVersions((seen) => starts.seen(seen));
   try {
     // Objects that were sealed while recent commits were loaded.

@@ -139,7 +139,7 @@ export const logSettings = {
     default: 2_000,
     min: 10,
     max: 60_000,
-    doc: 'Several brokers: at most this often the starts of all partitions are read anew after retention or DeleteRecords elsewhere.',
+    doc: 'Several brokers: at most this often the starts that moved are read anew after retention or DeleteRecords elsewhere.',
   }),
   'log.follow.rows.lifetime.ms': int({
     default: 20_000,

@@ -115,7 +115,7 @@ export class Bench {
 
   static async open(options: BenchOptions = {}): Promise<Bench> {
     const metadata = options.metadata ?? openSqliteMetadata(':memory:');
-    return new Bench(options, await TopicDirectory.load(metadata.topics), metadata);
+    return new Bench(options, await TopicDirectory.load(metadata), metadata);
   }
 
   /** Ids that no other call gave. */
