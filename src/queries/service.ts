@@ -17,6 +17,7 @@ import {
   type FileReader,
   planScan,
 } from '../formats/iceberg/index.ts';
+import { deletedTable, hasDeletedRows, loadDeletedRows } from './deleted-rows.ts';
 import { defineView, Engine, type Slot } from './engine.ts';
 import type { FileAccess, NeededFile } from './file-access.ts';
 import { predicateOf } from './filter.ts';
@@ -31,7 +32,6 @@ import {
   type TableReference,
 } from './statement.ts';
 import { loadWithTail, placeTail, type Tail, type TailSource } from './tail.ts';
-import { loadVectors } from './vectors.ts';
 import { viewQuery } from './view.ts';
 
 export interface QueryServiceOptions {
@@ -179,22 +179,23 @@ export class QueryService {
     run.onEnd(() => placed.close());
     const { gone } = tail ?? NO_TAIL;
     const files = [...plan.files, ...placed.files];
-    const vectorTable = await loadVectors(
-      slot,
-      { files, gone },
-      { io: this.#options.io, suffix: String(number) },
-    );
-    if (vectorTable !== undefined)
-      run.onEnd(() => slot.connection.run(`DELETE FROM ${vectorTable}`));
     const { metadata } = table;
     const pathOf = (uri: string) => placed.pathOf(uri) ?? open.pathOf(uri);
+    const deleted = files.some((file) => hasDeletedRows(file, gone))
+      ? deletedTable(slot, number)
+      : undefined;
+    if (deleted !== undefined) {
+      run.onEnd(() => slot.connection.run(`DROP TABLE IF EXISTS ${deleted.qualified}`));
+      const { io } = this.#options;
+      await loadDeletedRows(slot, { files, gone }, { io, pathOf, table: deleted });
+    }
     const uncertain = needLayout(metadata, schema, files);
     const query = viewQuery({
       plan: { ...plan, files },
       gone,
       schemas: metadata.schemas,
       pathOf,
-      vectorTable,
+      deletedTable: deleted,
       layouts: await this.#layouts.get(slot.connection, uncertain, { pathOf, metadata }),
       specOf: (specId) => bindTableSpec(metadata, specId),
     });

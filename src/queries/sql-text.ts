@@ -15,6 +15,14 @@ export const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;
 /** A path for read_parquet, which takes every path for a pattern. */
 export const pathLiteral = (path: string) => literal(path.replaceAll(/[*?[]/g, '[$&]'));
 
+/** Columns that DuckDB adds to `read_parquet`: the row's place in its file, the file's in the list. */
+export const FILE_ROW = 'file_row_number';
+export const FILE_INDEX = 'file_index';
+
+/** A value for each file of a `read_parquet`, in its order. It costs less than a join by file name. */
+export const perFile = (values: readonly (number | string)[]) =>
+  `([${values.join(', ')}])[${FILE_INDEX}::BIGINT + 1]`;
+
 /** DuckDB's type. @throws FloeError `unsupported` for types that DuckDB can't read from Parquet. */
 export function duckType(type: IcebergType): string {
   if (isStruct(type)) {

@@ -12,6 +12,8 @@ import { NO_METRICS, TestTable } from '../formats/iceberg/test-table.ts';
 import { LocalFiles } from './file-access.ts';
 import { QueryService } from './service.ts';
 import { querySettings } from './settings.ts';
+import { literal, pathLiteral } from './sql-text.ts';
+import type { TailSource } from './tail.ts';
 import { type JsonValue, toJson } from './values.ts';
 
 export interface WrittenFile {
@@ -19,6 +21,8 @@ export interface WrittenFile {
   readonly fieldIds?: string;
   readonly changes?: Partial<DataFile>;
   readonly partition?: readonly PartitionValue[];
+  /** One is made up when left out. */
+  readonly name?: string;
 }
 
 export class SqlFixture {
@@ -35,6 +39,7 @@ export class SqlFixture {
       readonly settings?: Readonly<Record<string, string>>;
       readonly clock?: Clock;
       readonly topics?: Readonly<Record<string, string>>;
+      readonly tail?: TailSource;
     } = {},
   ) {
     this.table = new TestTable({ location: `${this.root}/kafka/people`, ...table });
@@ -53,6 +58,7 @@ export class SqlFixture {
         metadataLocation: 'unused',
       }),
       io: this.table,
+      ...(options.tail === undefined ? {} : { tail: options.tail }),
       files: new LocalFiles(this.root),
       tempFolder: join(this.folder, 'temp'),
       tailFolder: join(this.folder, 'tail'),
@@ -68,18 +74,20 @@ export class SqlFixture {
   /** Writes the rows of a SELECT as a Parquet file and describes it. */
   async write(
     select: string,
-    { fieldIds, changes = {}, partition = [] }: WrittenFile = {},
+    { fieldIds, changes = {}, partition = [], name }: WrittenFile = {},
   ): Promise<DataFile> {
     this.#writer ??= await (await DuckDBInstance.create(':memory:')).connect();
     this.#files += 1;
-    const uri = `${dataFolder(this.table.metadata)}/f${this.#files}.parquet`;
+    const uri = `${dataFolder(this.table.metadata)}/${name ?? `f${this.#files}.parquet`}`;
     const path = uri.slice('file://'.length);
     mkdirSync(dirname(path), { recursive: true });
     await this.#writer.run(
-      `COPY (${select}) TO '${path}' (FORMAT parquet${fieldIds === undefined ? '' : `, FIELD_IDS ${fieldIds}`})`,
+      `COPY (${select}) TO ${literal(path)} (FORMAT parquet${fieldIds === undefined ? '' : `, FIELD_IDS ${fieldIds}`})`,
     );
     const [[rows]] = (
-      await this.#writer.runAndReadAll(`SELECT count(*) FROM '${path}'`)
+      await this.#writer.runAndReadAll(
+        `SELECT count(*) FROM read_parquet(${pathLiteral(path)}, hive_partitioning = false)`,
+      )
     ).getRows() as [[bigint]];
     this.table.files.set(uri, readFileSync(path));
     return this.table.file({

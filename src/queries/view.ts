@@ -13,9 +13,24 @@ import {
   type ScanPlan,
   type Schema,
 } from '../formats/iceberg/index.ts';
+import {
+  type DeletedRows,
+  type DeletedTable,
+  hasDeletedRows,
+  parquetOnly,
+  withoutDeleted,
+} from './deleted-rows.ts';
 import type { Layout } from './layout.ts';
 import { columnExpression, constantText, identityValues } from './projection.ts';
-import { duckType, identifier, literal, pathLiteral } from './sql-text.ts';
+import {
+  duckType,
+  FILE_INDEX,
+  FILE_ROW,
+  identifier,
+  literal,
+  pathLiteral,
+  perFile,
+} from './sql-text.ts';
 
 export interface ViewInput {
   readonly plan: ScanPlan;
@@ -23,37 +38,48 @@ export interface ViewInput {
   readonly schemas: readonly Schema[];
   /** Where DuckDB finds a file, by its URI. */
   readonly pathOf: (uri: string) => string;
-  /** The table (uri, pos) that holds the rows named by deletion vectors; undefined when there are none. */
-  readonly vectorTable: string | undefined;
+  /** The table of rows that are deleted by their place (deleted-rows.ts); undefined when there are none. */
+  readonly deletedTable: DeletedTable | undefined;
   /** Files with rows in that table that no delete of the plan names. */
-  readonly gone: ReadonlyMap<string, unknown>;
+  readonly gone: DeletedRows['gone'];
   /** Layouts of the files that need one (layout.ts), by URI. */
   readonly layouts: ReadonlyMap<string, Layout>;
   readonly specOf: (specId: number) => BoundPartitionSpec;
 }
 
-/** @throws FloeError `unsupported` for files or types that can't be read. */
+/** Rows are told apart by their file's place in the plan and their place in the file: numbers, not names. */
+interface NumberedFile extends ScanFile {
+  readonly number: number;
+}
+
+/**
+ * Files pay for the kinds of deletes that they have and no more: those without any are read as they are.
+ * @throws FloeError `unsupported` for files or types that can't be read.
+ */
 export function viewQuery(input: ViewInput): string {
-  const { files, schema } = input.plan;
+  const { schema } = input.plan;
+  const files = input.plan.files.map((file, number) => ({ ...file, number }));
   const columns = schema.fields.map(
     (field) => `${internal(field.id)} AS ${identifier(field.name)}`,
   );
   if (columns.length === 0) throw new FloeError('unsupported', 'the table has no columns');
-  const isTouched = (one: ScanFile) => hasDeletes(one) || input.gone.has(one.file.filePath);
-  const clean = files.filter((file) => !isTouched(file));
-  const touched = files.filter(isTouched);
+  const kinds = Map.groupBy(files, (file) => deletesOf(input, file));
   const parts: string[] = [];
-  if (clean.length > 0)
-    parts.push(
-      `SELECT ${columns.join(', ')} FROM ${scan(input, clean, { fields: schema.fields })}`,
-    );
-  if (touched.length > 0)
-    parts.push(`SELECT ${columns.join(', ')} FROM ${withDeletes(input, touched)}`);
-  return parts.length > 0 ? parts.join('\nUNION ALL\n') : emptyQuery(schema);
+  const clean = kinds.get('none');
+  if (clean !== undefined) parts.push(scan(input, clean, { fields: schema.fields }));
+  const placed = kinds.get('rows');
+  if (placed !== undefined) parts.push(withoutRows(input, placed));
+  const keyed = kinds.get('keys');
+  if (keyed !== undefined) parts.push(withoutKeys(input, keyed));
+  if (parts.length === 0) return emptyQuery(schema);
+  return parts.map((part) => `SELECT ${columns.join(', ')} FROM ${part}`).join('\nUNION ALL\n');
 }
 
-const hasDeletes = (file: ScanFile) =>
-  file.positionDeletes.length > 0 || file.equalityDeletes.length > 0;
+/** `keys`: equality deletes, whatever else. */
+function deletesOf(input: ViewInput, file: ScanFile): 'none' | 'rows' | 'keys' {
+  if (file.equalityDeletes.length > 0) return 'keys';
+  return hasDeletedRows(file, input.gone) ? 'rows' : 'none';
+}
 
 /** Columns are called by their ids inside, so that no user's column meets one of ours. */
 const internal = (fieldId: number) => identifier(`c${fieldId}`);
@@ -67,12 +93,12 @@ function emptyQuery(schema: Schema): string {
 
 interface ScanShape {
   readonly fields: readonly NestedField[];
-  /** With `__floe_file` and `__floe_row`, which deletes are found by. They cost a fifth of a fast scan. */
+  /** With `__floe_file`, the file's number, and `__floe_row`, which deletes are found by. */
   readonly located?: boolean;
 }
 
 /** A relation of columns `c<id>`; a file that lacks one gives its default. */
-function scan(input: ViewInput, files: readonly ScanFile[], shape: ScanShape): string {
+function scan(input: ViewInput, files: readonly NumberedFile[], shape: ScanShape): string {
   for (const { file } of files) {
     if (file.fileFormat !== 'PARQUET')
       throw new FloeError(
@@ -80,11 +106,7 @@ function scan(input: ViewInput, files: readonly ScanFile[], shape: ScanShape): s
         `${file.fileFormat} data files can't be queried here: ${file.filePath}`,
       );
   }
-  const groups = new Map<string, ScanFile[]>();
-  for (const file of files) {
-    const key = layoutKey(input, file);
-    groups.set(key, [...(groups.get(key) ?? []), file]);
-  }
+  const groups = Map.groupBy(files, (file) => layoutKey(input, file));
   const parts = [...groups.values()].map((group) => scanGroup(input, group, shape));
   return parts.length === 1
     ? parts[0]!
@@ -103,22 +125,34 @@ function layoutKey(input: ViewInput, { file }: ScanFile): string {
   return `${layout.text}\u0000${partitionKey(file.specId, file.partition)}`;
 }
 
-function scanGroup(input: ViewInput, files: readonly ScanFile[], shape: ScanShape): string {
+function scanGroup(input: ViewInput, files: readonly NumberedFile[], shape: ScanShape): string {
   const { fields, located = false } = shape;
   const paths = files.map(({ file }) => pathLiteral(input.pathOf(file.filePath))).join(', ');
-  const name = located ? ", filename = '__floe_file'" : '';
-  const [{ file }] = files as [ScanFile];
+  const places = located
+    ? [`${perFile(files.map(({ number }) => number))} AS __floe_file`, `${FILE_ROW} AS __floe_row`]
+    : [];
+  const [{ file }] = files as [NumberedFile];
   const layout = input.layouts.get(file.filePath);
   if (layout === undefined) {
-    const table = `read_parquet([${paths}], schema = ${schemaMap(fields)}, hive_partitioning = false${name})`;
-    return located ? `(SELECT *, file_row_number AS __floe_row FROM ${table})` : table;
+    const table = `read_parquet([${paths}], schema = ${schemaMap(fields)}, hive_partitioning = false)`;
+    return located ? `(SELECT *, ${places.join(', ')} FROM ${table})` : table;
   }
+  if (located) checkNames(layout, file.filePath);
   const values = identityValues(file, input.specOf(file.specId));
   const columns = fields.map(
     (field) => `${columnExpression(field, layout, values)} AS ${internal(field.id)}`,
   );
-  if (located) columns.push('__floe_file', 'file_row_number AS __floe_row');
-  return `(SELECT ${columns.join(', ')} FROM read_parquet([${paths}], hive_partitioning = false${name}))`;
+  return `(SELECT ${[...columns, ...places].join(', ')} FROM read_parquet([${paths}], hive_partitioning = false))`;
+}
+
+/** A file's own columns hide those that DuckDB adds. */
+function checkNames({ columns }: Layout, uri: string): void {
+  const taken = columns.find(({ name }) => [FILE_ROW, FILE_INDEX].includes(name.toLowerCase()));
+  if (taken !== undefined)
+    throw new FloeError(
+      'unsupported',
+      `a file with deletes and a column named ${taken.name} can't be queried here: ${uri}`,
+    );
 }
 
 function schemaMap(fields: readonly NestedField[]): string {
@@ -136,7 +170,13 @@ function defaultOf(field: NestedField): string {
   return isPrimitive(field.type) ? literal(constantText(field.type, value)) : 'NULL::VARCHAR';
 }
 
-function withDeletes(input: ViewInput, files: readonly ScanFile[]): string {
+function withoutRows(input: ViewInput, files: readonly NumberedFile[]): string {
+  const { fields } = input.plan.schema;
+  const { join, where } = withoutDeleted(input.deletedTable!);
+  return `${scan(input, files, { fields, located: true })} t ${join} WHERE ${where}`;
+}
+
+function withoutKeys(input: ViewInput, files: readonly NumberedFile[]): string {
   const { schema } = input.plan;
   const groups = equalityGroups(files, input.schemas);
   const extra = groups
@@ -145,60 +185,16 @@ function withDeletes(input: ViewInput, files: readonly ScanFile[]): string {
     .filter((field) => findField(schema, field.id) === undefined);
   const partitions = new PartitionNumbers();
   const rows = files.map(
-    ({ file, sequenceNumber }) =>
-      `(${literal(input.pathOf(file.filePath))}, ${literal(file.filePath)}, ${sequenceNumber}, ${partitions.of(file)})`,
+    ({ file, number, sequenceNumber }) => `(${number}, ${sequenceNumber}, ${partitions.of(file)})`,
   );
-  const conditions = [
-    ...positionConditions(input, files),
-    ...groups.map((group) => equalityCondition(input, group, partitions)),
-  ];
-  return `(SELECT d.*, f.uri, f.seq, f.part FROM ${scan(input, files, { fields: [...schema.fields, ...extra], located: true })} d
-    JOIN (VALUES ${rows.join(', ')}) f(path, uri, seq, part) ON d.__floe_file = f.path) t
+  const { join, where } =
+    input.deletedTable === undefined
+      ? { join: '', where: 'true' }
+      : withoutDeleted(input.deletedTable);
+  const conditions = [where, ...groups.map((group) => equalityCondition(input, group, partitions))];
+  return `(SELECT d.*, f.seq, f.part FROM ${scan(input, files, { fields: [...schema.fields, ...extra], located: true })} d
+    JOIN (VALUES ${rows.join(', ')}) f(file, seq, part) ON d.__floe_file = f.file) t ${join}
   WHERE ${conditions.join('\n    AND ')}`;
-}
-
-function positionConditions(input: ViewInput, files: readonly ScanFile[]): string[] {
-  const deletes = unique(files.flatMap((file) => file.positionDeletes));
-  const listed = deletes.filter(({ file }) => file.fileFormat !== 'PUFFIN');
-  const conditions: string[] = [];
-  if (listed.length > 0) {
-    conditions.push(
-      `NOT EXISTS (SELECT 1 FROM ${deleteScan(input, listed, 'file_path, pos')} p WHERE p.file_path = t.uri AND p.pos = t.__floe_row AND p.seq >= t.seq)`,
-    );
-  }
-  if (input.vectorTable !== undefined) {
-    conditions.push(
-      `NOT EXISTS (SELECT 1 FROM ${input.vectorTable} v WHERE v.uri = t.uri AND v.pos = t.__floe_row)`,
-    );
-  }
-  return conditions.length > 0 ? conditions : ['true'];
-}
-
-/** Rows of position delete files, each with its file's sequence number. The two column names are the specification's. */
-function deleteScan(input: ViewInput, deletes: readonly ScanDelete[], columns: string): string {
-  const paths = deletes.map(({ file }) => pathLiteral(checkedPath(input, file)));
-  const sequences = deletes.map(
-    ({ file, sequenceNumber }) => `(${literal(input.pathOf(file.filePath))}, ${sequenceNumber})`,
-  );
-  return `(SELECT ${columns}, s.seq FROM read_parquet([${paths.join(', ')}], hive_partitioning = false, filename = '__floe_file') r
-    JOIN (VALUES ${sequences.join(', ')}) s(path, seq) ON r.__floe_file = s.path)`;
-}
-
-function checkedPath(input: ViewInput, file: ScanDelete['file']): string {
-  if (file.fileFormat !== 'PARQUET')
-    throw new FloeError(
-      'unsupported',
-      `${file.fileFormat} delete files can't be read here: ${file.filePath}`,
-    );
-  return input.pathOf(file.filePath);
-}
-
-function unique(deletes: readonly ScanDelete[]): ScanDelete[] {
-  return [
-    ...new Map(
-      deletes.map((one) => [`${one.file.filePath}#${one.file.contentOffset ?? ''}`, one]),
-    ).values(),
-  ];
 }
 
 /** Equality deletes over the same columns. */
@@ -209,12 +205,15 @@ interface EqualityGroup {
 
 function equalityGroups(files: readonly ScanFile[], schemas: readonly Schema[]): EqualityGroup[] {
   const groups = new Map<string, ScanDelete[]>();
-  for (const one of unique(files.flatMap((file) => file.equalityDeletes))) {
+  const deletes = new Map(
+    files.flatMap((file) => file.equalityDeletes).map((one) => [one.file.filePath, one]),
+  );
+  for (const one of deletes.values()) {
     const key = [...(one.file.equalityIds ?? [])].sort((a, b) => a - b).join();
     groups.set(key, [...(groups.get(key) ?? []), one]);
   }
-  return [...groups].map(([key, deletes]) => ({
-    deletes,
+  return [...groups].map(([key, group]) => ({
+    deletes: group,
     fields: key.split(',').map((id) => topLevelField(Number(id), schemas)),
   }));
 }
@@ -233,17 +232,16 @@ function equalityCondition(
   { fields, deletes }: EqualityGroup,
   partitions: PartitionNumbers,
 ): string {
-  const paths = deletes.map(({ file }) => pathLiteral(checkedPath(input, file)));
-  const rows = deletes.map(({ file, sequenceNumber }) => {
-    const part = file.partition.length === 0 ? 'NULL::INTEGER' : String(partitions.of(file));
-    return `(${literal(input.pathOf(file.filePath))}, ${sequenceNumber}, ${part})`;
-  });
+  const paths = deletes.map(({ file }) => pathLiteral(input.pathOf(parquetOnly(file).filePath)));
+  const parts = deletes.map(({ file }) =>
+    file.partition.length === 0 ? 'NULL::INTEGER' : partitions.of(file),
+  );
+  const sequences = deletes.map(({ sequenceNumber }) => sequenceNumber);
   const keys = fields.map((field) => internal(field.id));
   const same = keys.map((key) => `e.${key} IS NOT DISTINCT FROM t.${key}`);
   return `NOT EXISTS (SELECT 1 FROM (
-      SELECT ${keys.join(', ')}, s.part, max(s.seq) AS seq
-      FROM read_parquet([${paths.join(', ')}], schema = ${schemaMap(fields)}, hive_partitioning = false, filename = '__floe_file') r
-      JOIN (VALUES ${rows.join(', ')}) s(path, seq, part) ON r.__floe_file = s.path GROUP BY ALL) e
+      SELECT ${keys.join(', ')}, ${perFile(parts)} AS part, max(${perFile(sequences)}) AS seq
+      FROM read_parquet([${paths.join(', ')}], schema = ${schemaMap(fields)}, hive_partitioning = false) GROUP BY ALL) e
     WHERE ${same.join(' AND ')} AND e.seq > t.seq AND (e.part IS NULL OR e.part = t.part))`;
 }
 
