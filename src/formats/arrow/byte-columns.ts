@@ -12,7 +12,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 export const MAX_COLUMN_BYTES = 2 ** 31 - 1;
 
 /** Copies up to this length byte by byte: shorter than the cost of a native call. */
-const LOOP_COPY_BYTES = 48;
+const LOOP_COPY_BYTES = 128;
 
 /** string or binary. */
 export class BytesColumn extends Column {

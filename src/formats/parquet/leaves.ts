@@ -54,8 +54,20 @@ interface Place {
   readonly repetition: number;
 }
 
+/** A worker writes many files of a table between two changes of its schema. */
+const known = new WeakMap<Schema, FileSchema>();
+
 /** The file schema of `schema`; leaves in file order. */
 export function fileSchema(schema: Schema): FileSchema {
+  let found = known.get(schema);
+  if (found === undefined) {
+    found = buildFileSchema(schema);
+    known.set(schema, found);
+  }
+  return found;
+}
+
+function buildFileSchema(schema: Schema): FileSchema {
   const elements: SchemaElement[] = [
     { name: 'table', num_children: schema.fields.length } as SchemaElement,
   ];
