@@ -9,7 +9,11 @@ import { resolveSettings, type Values } from '../../src/base/settings.ts';
 import type { LeaseToken } from '../../src/metadata/leases.ts';
 import { type ByteSource, objectSource } from '../../src/storage/log/byte-source.ts';
 import type { CompactorOptions } from '../../src/storage/log/compactor.ts';
-import { Maintenance, type MaintenanceOptions } from '../../src/storage/log/maintenance.ts';
+import {
+  Maintenance,
+  type MaintenanceOptions,
+  type MaintenancePart,
+} from '../../src/storage/log/maintenance.ts';
 import { maintenanceSettings } from '../../src/storage/log/maintenance-settings.ts';
 import { readSettings, readsOf } from '../../src/storage/log/read-settings.ts';
 import { LogReader } from '../../src/storage/log/reader.ts';
@@ -66,7 +70,7 @@ export interface LogWorldOptions {
   readonly maintainers?: number;
 }
 
-/** How much of its time a maintainer works. */
+/** What maintainers do: time of rewriting without the wait for a turn, objects and bytes written. */
 export interface Busy {
   busyMs: number;
   rewrites: number;
@@ -104,14 +108,17 @@ export class LogWorld {
       logger: silentLogger,
       metrics: noMetrics,
     });
-    this.#maintenance = Array.from({ length: options.maintainers ?? 1 }, (_, n) =>
-      this.#maintain(n),
-    );
+    this.#maintenance = [
+      this.#maintain('maintenance/log', 'rest'),
+      ...Array.from({ length: options.maintainers ?? 1 }, (_, n) =>
+        this.#maintain(`maintenance/compaction/${n}`, 'compaction'),
+      ),
+    ];
   }
 
-  #maintain(n: number): Maintenance {
+  #maintain(name: string, part: MaintenancePart): Maintenance {
     const { clock, prng, store, source, metadata, settings } = this;
-    const lease: LeaseToken = { name: `maintenance/log/${n}`, epoch: 1 };
+    const lease: LeaseToken = { name, epoch: 1 };
     const options: Omit<MaintenanceOptions, 'metadata' | 'cleaner'> = {
       clusterId: CLUSTER_ID,
       store,
@@ -133,6 +140,7 @@ export class LogWorld {
       roll: async () => {},
       hasRoom: () => true,
       lease,
+      part,
       fill: fillOfSizes(this),
     };
     return new Maintenance({

@@ -355,6 +355,7 @@ export class SimulatedMetadata {
   #sealOpen(objectId: number): void {
     const known = this.#open.get(objectId);
     assert(known !== undefined, 'nobody else compacts what a maintainer has claimed');
+    assert(this.#open.keys().next().value === objectId, 'none is sealed before an older one');
     this.#open.delete(objectId);
     this.#openBytes -= known.object.bytes;
     known.flush = undefined;

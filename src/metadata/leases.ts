@@ -6,7 +6,7 @@
 
 /** A right as its holder shows it: a higher epoch of the same name ends it. */
 export interface LeaseToken {
-  /** Such as `groups/17`, `transactions/3`, `table/<topic id>`, `maintenance/log`. */
+  /** Such as `groups/17`, `transactions/3`, `table/<topic id>`, `maintenance/log`, `maintenance/compaction/<node>`. */
   readonly name: string;
   readonly epoch: number;
 }

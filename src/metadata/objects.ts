@@ -47,6 +47,14 @@ export function unclaimed({ name, epoch }: LeaseToken): FloeError {
   return new FloeError('conflict', text, { details: { lease: name } });
 }
 
+/** What a swap gets that would overtake an older one. */
+export function overtaking(objectId: number): FloeError {
+  return new FloeError(
+    'conflict',
+    `object ${objectId} is older than what is sealed, and still open`,
+  );
+}
+
 /** A row that gives way: exactly as it was read, or the swap does not happen. */
 export type ReplacedEntry = Pick<
   ObjectEntry,
@@ -72,7 +80,10 @@ export interface ReplaceEntries {
   readonly object: { readonly key: string; readonly bytes: number };
   readonly entries: readonly NewObjectEntry[];
   readonly replaced: readonly ReplacedEntry[];
-  /** Unsealed objects whose flush rows give way whole. */
+  /**
+   * Unsealed objects whose flush rows give way whole: the oldest there are. An older one that stays would be a gap among the
+   * rows of its partitions.
+   */
   readonly openObjects: readonly number[];
   /** Newest commit in them that was read: markers may have joined them since, then nothing happens. */
   readonly openCommit?: number;
@@ -96,7 +107,7 @@ export interface FreedBytes {
 }
 
 export interface ObjectsMetadata {
-  /** Objects of a state by ascending id, after `afterId`. */
+  /** Objects of a state by ascending id, after `afterId`: open ones are in the order of their first commits. */
   list(state: ObjectState, afterId: number, limit: number): Promise<readonly LogObject[]>;
   /** Those of these objects that are not open: sealed, compacted or gone since, whoever did it. */
   notOpen(objectIds: readonly number[]): Promise<readonly number[]>;
@@ -124,7 +135,7 @@ export interface ObjectsMetadata {
   /**
    * Swaps. Entries of partitions that ended, or below their log start, are left out. Repeating it is harmless.
    * @returns the new object's id. @throws FloeError `conflict` when a source changed, the lease or a claim is another's,
-   * or it comes too late: nothing happened.
+   * an older object is still open, or it comes too late: nothing happened.
    */
   replace(request: ReplaceEntries): Promise<number>;
   /** All partitions that were ever compacted by key. */

@@ -88,6 +88,28 @@ export function claimsContract(name: string, open: OpenStore): void {
       expect(await objects().claim(after, [1])).toBe(true);
     });
 
+    test('unsealed objects give way in the order of their commits, so that rows tile the log', async () => {
+      const [partitionId] = await createTopic(store.metadata, 1);
+      const flushes = new Flushes();
+      const objectIds: number[] = [];
+      for (let n = 0; n < 3; n += 1) {
+        const flush = flushes.of([{ partitionId: partitionId! }], { key: `wal/${n}` });
+        objectIds.push((await store.metadata.log.commit([flush]))[0]!.objectId);
+      }
+      const swap = (key: string, openObjects: readonly number[]): ReplaceEntries => {
+        return { object: { key, bytes: 1 }, entries: [], replaced: [], openObjects, nowMs: 2_000 };
+      };
+      const [first, second, third] = objectIds as [number, number, number];
+      for (const early of [[second], [third], [first, third]])
+        await expect(objects().replace(swap('stream/1', early))).rejects.toMatchObject({
+          code: 'conflict',
+        });
+      expect(await objects().notOpen(objectIds)).toEqual([]);
+      await objects().replace(swap('stream/2', [second, first]));
+      expect(await objects().notOpen(objectIds)).toEqual([first, second]);
+      await objects().replace(swap('stream/3', [third]));
+    });
+
     test('a swap that comes too late may name an object that was swept', async () => {
       const { objectId, swap } = await openObject();
       await expect(objects().replace({ ...swap, notAfterMs: 1_999 })).rejects.toMatchObject({

@@ -13,6 +13,7 @@ import {
   type ObjectState,
   type ObjectsMetadata,
   type ObjectUse,
+  overtaking,
   type ReplacedEntry,
   type ReplaceEntries,
   sourcesOf,
@@ -436,6 +437,13 @@ async function sealOpen(
   );
   if (sealed !== new Set(openObjects).size)
     throw new FloeError('conflict', `of objects ${openObjects.join()} one is no longer open`);
+  // Ids of flushes' objects are given under the lock that orders commits (log-commit.ts): no lower one comes later.
+  const older = await tx.row<{ object_id: number }>(
+    `SELECT object_id FROM log_objects WHERE state = 'open' AND kind = 'object'
+       AND object_id < (SELECT max(id) FROM unnest($1::int8[]) AS id) LIMIT 1`,
+    [ids],
+  );
+  if (older !== undefined) throw overtaking(older.object_id);
   const newer = await tx.row<{ object_id: number }>(
     'SELECT object_id FROM flushes WHERE commit_number > $1 AND object_id = ANY ($2::int8[]) LIMIT 1',
     [Math.min(openCommit, seen), ids],

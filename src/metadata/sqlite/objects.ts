@@ -11,6 +11,7 @@ import {
   type ObjectState,
   type ObjectsMetadata,
   type ObjectUse,
+  overtaking,
   type ReplacedEntry,
   type ReplaceEntries,
   sourcesOf,
@@ -168,6 +169,7 @@ export class SqliteObjects implements ObjectsMetadata {
       for (const entry of request.replaced) freed.add(entry.partitionId, this.#giveWay(entry));
       this.#checkOpen(request);
       for (const objectId of request.openObjects) this.#sealOpen(objectId, freed);
+      this.#checkOrder(request);
       const objectId = this.#insertObject(request);
       for (const entry of request.entries)
         freed.add(entry.partitionId, -this.#insertEntry(objectId, entry));
@@ -254,6 +256,15 @@ export class SqliteObjects implements ObjectsMetadata {
         'conflict',
         `object ${newer['object_id']} was added to under its compaction`,
       );
+  }
+
+  /** Those that give way are sealed by now. */
+  #checkOrder({ openObjects }: ReplaceEntries): void {
+    const older = this.#db
+      .prepare(`SELECT object_id FROM log_objects WHERE state = 'open' AND kind = 'object'
+        AND object_id < (SELECT MAX(value) FROM json_each(?)) LIMIT 1`)
+      .get(JSON.stringify(openObjects));
+    if (older !== undefined) throw overtaking(Number(older['object_id']));
   }
 
   #sealOpen(objectId: number, freed: Freed): void {

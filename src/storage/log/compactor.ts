@@ -1,6 +1,9 @@
 // Rewrites scattered, dead and small shares into stream objects, one object a step, off the produce path. A step reads
 // its sources, writes the object, and swaps rows in one transaction that checks the sources; a step that fails leaves
 // an orphan for the sweep and nothing else. Also turns the objects of single flushes (S3) into stream objects.
+// Under a lease it is one of several maintainers (decision 0040): each claims what its next piece of work rewrites and
+// leaves alone what others have claimed. Flushes are rewritten side by side and swapped one piece after the other, in the
+// order of their commits, so that rows of a partition have no gap between them.
 // Not for: when steps run (maintenance.ts), deletion of what was replaced (collector.ts).
 import type { Clock } from '../../base/clock.ts';
 import { isFloeError } from '../../base/error.ts';
@@ -8,8 +11,8 @@ import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../base/metrics.ts';
 import type { IdSource } from '../../base/prng.ts';
 import type { LeaseToken } from '../../metadata/leases.ts';
-import type { FlushRow, LogMetadata, ObjectEntry } from '../../metadata/log.ts';
-import type { ObjectsMetadata, ObjectUse } from '../../metadata/objects.ts';
+import type { FlushRow, LogMetadata, NewObjectEntry, ObjectEntry } from '../../metadata/log.ts';
+import type { LogObject, ObjectsMetadata, ObjectUse } from '../../metadata/objects.ts';
 import {
   endOffset,
   entriesOf,
@@ -21,6 +24,7 @@ import type { ObjectStore } from '../objects/object-store.ts';
 import { storeFor } from '../objects/purposes.ts';
 import { streamKey } from '../paths.ts';
 import type { ByteSource } from './byte-source.ts';
+import { Claims, flushObjects } from './claims.ts';
 import { type ChoiceLimits, type CompactionJob, chooseJob } from './compact-choice.ts';
 import { loadIndex, objectOf } from './object-entries.ts';
 import { layoutStream, type SourceShare, shareOf } from './stream-layout.ts';
@@ -48,8 +52,12 @@ export interface CompactorOptions {
   readonly ids: IdSource;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** The right to maintain the log, which every swap asserts. Undefined: nobody else could. */
+  /** The right to rewrite, which every claim and swap asserts. Undefined: nobody else could. */
   readonly lease?: LeaseToken;
+  /** A swap that comes later than this after its object was begun is refused: well below the age of orphans. */
+  readonly swapWithinMs?: number;
+  /** Ends a wait for others. */
+  readonly signal?: AbortSignal;
   /** Makes the bytes of a laid-out object. Default: {@link fillStream}; the simulated month has sizes only. */
   readonly fill?: typeof fillStream;
   /** Told which objects lost rows, after the swap. */
@@ -74,9 +82,18 @@ interface Work {
   readonly shares: readonly SourceShare[];
 }
 
+/** A written object and what its rows are to be. */
+interface Made {
+  readonly key: string;
+  readonly bytes: number;
+  readonly begunMs: number;
+  readonly entries: readonly NewObjectEntry[];
+}
+
 export class Compactor {
   readonly #options: CompactorOptions;
   readonly #tag: Uint8Array;
+  readonly #claims: Claims;
   /** What is left of sealed objects, as of the last look. */
   readonly #uses = new Map<number, ObjectUse>();
   readonly #settled = new Set<number>();
@@ -88,12 +105,15 @@ export class Compactor {
   readonly #fanIns = new Map<number, number>();
   #seen = new Set<number>();
   #after = 0;
+  /** What is newer is looked at in each step: it may be merged long before the round comes to it, whoever made it. */
+  #newest: number | undefined;
   #job: CompactionJob | undefined;
   #buffer = new Uint8Array(0);
 
   constructor(options: CompactorOptions) {
     this.#options = { ...options, store: storeFor(options.store, 'compaction') };
     this.#tag = clusterTag(options.clusterId);
+    this.#claims = new Claims({ ...options, objects: options.metadata.objects });
   }
 
   /**
@@ -102,33 +122,59 @@ export class Compactor {
    * object doesn't keep all others from being rewritten.
    */
   async step(): Promise<number> {
-    await this.#look();
+    for (;;) {
+      await this.#look();
+      const bytes = await this.#tryStep();
+      if (bytes !== undefined) return bytes;
+    }
+  }
+
+  /** Undefined when there was nothing left to do about it, or another maintainer was quicker: it made progress. */
+  async #tryStep(): Promise<number | undefined> {
     const { limits, gatherMs = limits.minAgeMs } = this.#options;
+    const others = await this.#claims.others();
     const skipOpen = this.#openDamaged;
     this.#openDamaged = false;
-    const open = skipOpen ? undefined : await this.#openWork(gatherMs);
-    if (open !== undefined) {
-      return this.#orLeave(this.#rewrite(open), () => {
+    const open = skipOpen ? [] : await this.#chooseOpen(gatherMs, others);
+    if (open.length > 0) {
+      return this.#orLeave(this.#rewriteOpen(open), () => {
         this.#openDamaged = true;
       });
     }
-    this.#job ??= this.#choose();
+    const job = this.#job ?? this.#choose(others);
+    if (job === undefined) return this.#rest();
     if (this.#job === undefined) {
-      this.#buffer = new Uint8Array(0);
-      return 0;
+      if (!(await this.#claims.take(job.objectIds))) return undefined;
+      if (!(await this.#areInUse(job.objectIds))) return undefined;
+      this.#job = job;
     }
-    const job = this.#job;
-    const done = await this.#orLeave(this.#rewriteSealed(job), () => {
+    return this.#orLeave(this.#rewriteSealed(job), () => {
       for (const objectId of job.objectIds) this.#damaged.add(objectId);
       this.#forgetJob(job);
     });
-    return done ?? this.step();
   }
 
   /** Objects of single flushes become one stream object at once, however young. @returns bytes written. */
   async gather(): Promise<number> {
-    const open = await this.#openWork(0);
-    return open === undefined ? 0 : this.#rewrite(open);
+    for (;;) {
+      const open = await this.#chooseOpen(0, await this.#claims.others());
+      if (open.length === 0) return this.#job === undefined ? this.#rest() : 0;
+      const bytes = await this.#rewriteOpen(open);
+      if (bytes !== undefined) return bytes;
+    }
+  }
+
+  /** Nothing to do: memory and claims are given back. */
+  async #rest(): Promise<0> {
+    this.#buffer = new Uint8Array(0);
+    await this.#claims.release();
+    return 0;
+  }
+
+  /** Undefined when another maintainer was quicker. */
+  async #rewriteOpen(objectIds: readonly number[]): Promise<number | undefined> {
+    if (!(await this.#claims.takeOpen(objectIds, this.#job?.objectIds))) return undefined;
+    return this.#rewrite(await this.#openWork(objectIds));
   }
 
   async #orLeave<T>(work: Promise<T>, leave: () => void): Promise<T> {
@@ -151,9 +197,9 @@ export class Compactor {
     return undefined;
   }
 
-  #choose(): CompactionJob | undefined {
+  #choose(others: ReadonlySet<number>): CompactionJob | undefined {
     const uses = [...this.#uses.values()]
-      .filter(({ object }) => !this.#damaged.has(object.objectId))
+      .filter(({ object: { objectId } }) => !this.#damaged.has(objectId) && !others.has(objectId))
       .sort((a, b) => a.object.objectId - b.object.objectId);
     const { clock, limits } = this.#options;
     const fanInOf = (tier: number) => this.#fanIns.get(tier) ?? limits.fanIn;
@@ -165,22 +211,39 @@ export class Compactor {
     for (const objectId of objectIds) this.#uses.delete(objectId);
   }
 
-  /** Looks at the next few objects; after a whole round those that are gone are forgotten. */
+  /** Looks at what is new, and at the next few of all; after a whole round those that are gone are forgotten. */
   async #look(): Promise<void> {
-    for (;;) {
-      const found = await this.#options.metadata.objects.uses(this.#after, LOOK_AT_ONCE);
-      for (const use of found) {
-        this.#uses.set(use.object.objectId, use);
-        this.#seen.add(use.object.objectId);
-      }
-      const round = found.length < LOOK_AT_ONCE;
-      this.#after = round ? 0 : found.at(-1)!.object.objectId;
-      if (!round) return;
-      for (const known of [this.#uses, this.#settled, this.#damaged])
-        for (const objectId of known.keys()) if (!this.#seen.has(objectId)) known.delete(objectId);
-      this.#seen = new Set();
-      return;
+    while (this.#newest !== undefined) {
+      const { length } = await this.#lookAfter(this.#newest);
+      if (length < LOOK_AT_ONCE) break;
     }
+    const found = await this.#lookAfter(this.#after);
+    const round = found.length < LOOK_AT_ONCE;
+    this.#after = round ? 0 : found.at(-1)!.object.objectId;
+    if (!round) return;
+    for (const known of [this.#uses, this.#settled, this.#damaged])
+      for (const objectId of known.keys()) if (!this.#seen.has(objectId)) known.delete(objectId);
+    this.#seen = new Set();
+  }
+
+  async #lookAfter(afterId: number): Promise<readonly ObjectUse[]> {
+    const found = await this.#options.metadata.objects.uses(afterId, LOOK_AT_ONCE);
+    for (const use of found) {
+      const { objectId } = use.object;
+      this.#uses.set(objectId, use);
+      this.#seen.add(objectId);
+      if (this.#newest !== undefined) this.#newest = Math.max(this.#newest, objectId);
+    }
+    return found;
+  }
+
+  /** Whether all of these objects still hold something; those that don't, which others have rewritten, are forgotten. */
+  async #areInUse(objectIds: readonly number[]): Promise<boolean> {
+    const rows = await this.#options.metadata.objects.entriesOf(objectIds);
+    const inUse = new Set(rows.map(({ objectId }) => objectId));
+    const stale = objectIds.filter((objectId) => !inUse.has(objectId));
+    for (const objectId of stale) this.#uses.delete(objectId);
+    return stale.length === 0;
   }
 
   /** The next rows of a job, up to one object; undefined when none are left or it isn't worth it. */
@@ -197,13 +260,12 @@ export class Compactor {
     return { rows: taken, openObjects: [], shares: await this.#sharesOf(taken) };
   }
 
-  /** A merge of objects that share few partitions would do little but move bytes. */
+  /** A merge of objects that share few partitions, or hold what lies far apart in them, would do little but move bytes. */
   #pays({ reason, objectIds, tier = 0 }: CompactionJob, rows: readonly ObjectEntry[]): boolean {
     if (reason !== 'merge') return true;
     const { fanIn: least, maxFanIn = least } = this.#options.limits;
     const fanIn = this.#fanIns.get(tier) ?? least;
-    const partitions = new Set(rows.map((row) => row.partitionId)).size;
-    if (rows.length >= partitions * Math.max(2, least * WORTH_SHARE)) return true;
+    if (rows.length >= rowsAfter(rows) * Math.max(2, least * WORTH_SHARE)) return true;
     // With those that came later they may have partitions in common.
     if (fanIn * 2 <= maxFanIn && objectIds.length === fanIn) {
       this.#fanIns.set(tier, fanIn * 2);
@@ -236,29 +298,40 @@ export class Compactor {
     return new Map(logs.map((log) => [log.partitionId, log.logStartOffset]));
   }
 
-  /** Objects of single flushes, oldest first, up to one object: when they fill it or the oldest has waited long enough. */
-  async #openWork(gatherMs: number): Promise<Work | undefined> {
-    const { metadata, limits, clock } = this.#options;
-    const open = await metadata.objects.list('open', 0, MAX_OPEN_SOURCES);
+  /**
+   * Objects of single flushes, the oldest that others have not claimed, up to one object: when they fill it, when another's
+   * follow, or when the oldest has waited long enough.
+   */
+  async #chooseOpen(gatherMs: number, others: ReadonlySet<number>): Promise<readonly number[]> {
+    const { limits, clock } = this.#options;
+    const { objects } = this.#options.metadata;
     const minAgeMs = Math.min(limits.minAgeMs, gatherMs);
-    const chosen: number[] = [];
+    const chosen: LogObject[] = [];
     let bytes = 0;
-    let full = open.length === MAX_OPEN_SOURCES;
-    for (const object of open) {
-      if (object.kind !== 'object') continue;
+    let full = false;
+    for await (const object of flushObjects(objects, MAX_OPEN_SOURCES)) {
+      if (others.has(object.objectId)) {
+        if (chosen.length === 0) continue;
+        full = true;
+        break;
+      }
       if (clock.now() - object.createdMs < minAgeMs) break;
-      full ||= bytes + object.bytes > limits.objectBytes;
-      if (chosen.length > 0 && bytes + object.bytes > limits.objectBytes) break;
-      chosen.push(object.objectId);
       bytes += object.bytes;
+      full ||= bytes > limits.objectBytes || chosen.length === MAX_OPEN_SOURCES;
+      if (full && chosen.length > 0) break;
+      chosen.push(object);
     }
-    const oldest = open.find(({ objectId }) => objectId === chosen[0]);
-    if (oldest === undefined) return undefined;
-    if (!full && clock.now() - oldest.createdMs < gatherMs) return undefined;
-    const flushes = await metadata.objects.flushesOf(chosen);
+    const [oldest] = chosen;
+    if (oldest === undefined) return [];
+    if (!full && clock.now() - oldest.createdMs < gatherMs) return [];
+    return chosen.map(({ objectId }) => objectId);
+  }
+
+  async #openWork(openObjects: readonly number[]): Promise<Work> {
+    const flushes = await this.#options.metadata.objects.flushesOf(openObjects);
     const openCommit = flushes.at(-1)?.commitNumber ?? 0;
     const shares = await this.#sharesOfFlushes(flushes);
-    return { rows: [], openObjects: chosen, openCommit, shares };
+    return { rows: [], openObjects, openCommit, shares };
   }
 
   async #sharesOfFlushes(flushes: readonly FlushRow[]): Promise<SourceShare[]> {
@@ -286,7 +359,7 @@ export class Compactor {
   }
 
   async #rewrite(work: Work): Promise<number> {
-    const { clusterId, store, source, clock, ids, metadata, blockBytes } = this.#options;
+    const { clusterId, store, source, clock, ids, blockBytes } = this.#options;
     const {
       rangeBytes = RANGE_BYTES,
       parallelReads: parallel = 1,
@@ -301,40 +374,45 @@ export class Compactor {
       parallel,
     });
     const bytes = body.reduce((sum, part) => sum + part.length, 0);
-    const key = streamKey(clusterId, { timeMs: clock.now(), id: ids.uuid() });
+    const begunMs = clock.now();
+    const key = streamKey(clusterId, { timeMs: begunMs, id: ids.uuid() });
     await store.put(key, body, { ifNoneMatch: true });
+    const objectId = await this.#swap(work, { key, bytes, begunMs, entries: layout.entries });
+    if (objectId === undefined) return bytes;
+    this.#swapped(work, bytes);
+    this.#newest ??= objectId - 1;
+    return bytes;
+  }
+
+  /** @returns the new object's id; undefined when a source changed meanwhile: it is an orphan then. */
+  async #swap(work: Work, made: Made): Promise<number | undefined> {
+    const { metadata, clock, metrics, lease, swapWithinMs = Infinity } = this.#options;
     const { rows: replaced, openObjects, openCommit } = work;
-    const { entries } = layout;
-    const { lease } = this.#options;
-    let objectId: number;
+    const { key, bytes, entries } = made;
+    const notAfterMs = made.begunMs + swapWithinMs;
     try {
-      const nowMs = clock.now();
-      objectId = await metadata.objects.replace({
+      await this.#claims.turn(openObjects, notAfterMs);
+      return await metadata.objects.replace({
         object: { key, bytes },
         entries,
         replaced,
         openObjects,
         ...(openCommit === undefined ? {} : { openCommit }),
-        ...(lease === undefined ? {} : { lease }),
-        nowMs,
+        ...(lease === undefined ? {} : { lease, claimed: true, notAfterMs }),
+        nowMs: clock.now(),
       });
     } catch (caught) {
-      // A source changed meanwhile: the object is an orphan, the job is looked at afresh.
+      // The job is looked at afresh.
       if (this.#job !== undefined) this.#forgetJob(this.#job);
-      if (isFloeError(caught, 'conflict')) return bytes;
-      throw caught;
+      if (!isFloeError(caught, 'conflict')) throw caught;
+      metrics.count(
+        'floe_log_compaction_lost_bytes_total',
+        'Bytes that compaction wrote in vain: a source changed, or whoever had claimed older flushes died.',
+        {},
+        bytes,
+      );
+      return undefined;
     }
-    this.#swapped(work, bytes);
-    await this.#learn(objectId);
-    return bytes;
-  }
-
-  /** What was just made may be merged with its like long before the round comes to it. */
-  async #learn(objectId: number): Promise<void> {
-    const [use] = await this.#options.metadata.objects.uses(objectId - 1, 1);
-    if (use?.object.objectId !== objectId) return;
-    this.#uses.set(objectId, use);
-    this.#seen.add(objectId);
   }
 
   /** Used again from object to object until there is nothing to do. */
@@ -350,4 +428,12 @@ export class Compactor {
     logger.debug({ sources: sources.length, shares: shares.length, bytes }, 'log compacted');
     onReplaced(sources);
   }
+}
+
+/** How many rows these become together: those of a partition that follow one another are one. */
+function rowsAfter(rows: readonly ObjectEntry[]): number {
+  return rows.filter(({ partitionId, baseOffset }, n) => {
+    const before = rows[n - 1];
+    return before?.partitionId !== partitionId || before.endOffset !== baseOffset;
+  }).length;
 }

@@ -87,7 +87,7 @@ export const maintenanceSettings = {
   'log.compact.rate.bytes': long({
     default: 48 * MIB,
     min: 64 * KIB,
-    doc: 'Bytes per second that compaction writes at most.',
+    doc: 'Bytes per second that a node’s compaction writes at most.',
   }),
   'log.cleaner.enable': bool({
     default: true,

@@ -1,5 +1,6 @@
 // When the log's background work runs: retention, collection, orphan sweep, compaction. One job at a time, each
-// bounded, none while producers press. A failure is logged and tried again at the next turn.
+// bounded, none while producers press. A failure is logged and tried again at the next turn. In a cluster one node does
+// everything but compaction, which all nodes with the role do side by side, each under a lease of its own.
 // Not for: what the work is (retention.ts, collector.ts, compactor.ts).
 import type { Clock } from '../../base/clock.ts';
 import { FloeError } from '../../base/error.ts';
@@ -62,11 +63,19 @@ export interface MaintenanceOptions {
   readonly roll: () => Promise<void>;
   /** False when the local disk is about to be full: then nothing is written that can wait. */
   readonly hasRoom: () => boolean;
-  /** `maintenance/log`, asserted by every swap. Undefined: nobody else could maintain this log. */
+  /** Asserted by every swap. Undefined: nobody else could maintain this log. */
   readonly lease?: LeaseToken;
+  /** Default: everything. */
+  readonly part?: MaintenancePart;
   /** See {@link Compactor}. */
   readonly fill?: CompactorOptions['fill'];
 }
+
+/** Of several nodes: `compaction` and nothing else; `rest` is everything but that. */
+export type MaintenancePart = 'compaction' | 'rest';
+
+/** A swap comes at the latest at this part of the age of orphans: what is older may be swept. */
+const SWAP_WITHIN = 0.5;
 
 interface Job {
   readonly name: string;
@@ -91,7 +100,6 @@ export class Maintenance implements Component {
   readonly #options: MaintenanceOptions;
   readonly #collector: Collector;
   readonly #compactor: Compactor;
-  readonly #keyCompactor: KeyCompactor;
   readonly #jobs: readonly Job[];
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
@@ -118,15 +126,8 @@ export class Maintenance implements Component {
       ...options,
       ...compactionOf(settings, !this.#local),
       blockBytes: settings['log.compact.block.bytes'],
-      onReplaced,
-    });
-    this.#keyCompactor = new KeyCompactor({
-      ...options,
-      partitions: options.compacted,
-      roll: () => this.#roll(),
-      mapBytes: settings['log.cleaner.dedupe.buffer.size'],
-      objectBytes: settings['log.compact.object.bytes'],
-      blockBytes: settings['log.compact.block.bytes'],
+      swapWithinMs: settings['log.orphan.age.ms'] * SWAP_WITHIN,
+      signal: this.#stop.signal,
       onReplaced,
     });
     const pace = { bytes: reader.followedBytes, atMs: options.clock.monotonic() };
@@ -136,10 +137,15 @@ export class Maintenance implements Component {
   }
 
   #plan(): Job[] {
-    const { settings, clock } = this.#options;
+    const { settings, clock, part } = this.#options;
     const job = (name: string, intervalMs: number, run: Job['run']): Job => {
       return { name, intervalMs, run, dueMs: clock.monotonic() + intervalMs };
     };
+    const compaction = job('compaction', settings['log.compact.interval.ms'], () =>
+      this.#compact(),
+    );
+    if (part === 'compaction') return [compaction];
+    const keyCompactor = this.#makeKeyCompactor();
     return [
       job('retention', settings['log.retention.check.interval.ms'], async () => {
         await this.retain();
@@ -153,9 +159,22 @@ export class Maintenance implements Component {
         await this.#collector.sweep();
         return undefined;
       }),
-      job('compaction', settings['log.compact.interval.ms'], () => this.#compact()),
-      job('cleaning', settings['log.cleaner.backoff.ms'], () => this.#clean()),
+      ...(part === 'rest' ? [] : [compaction]),
+      job('cleaning', settings['log.cleaner.backoff.ms'], () => this.#clean(keyCompactor)),
     ];
+  }
+
+  #makeKeyCompactor(): KeyCompactor {
+    const { settings, reader, compacted } = this.#options;
+    return new KeyCompactor({
+      ...this.#options,
+      partitions: compacted,
+      roll: () => this.#roll(),
+      mapBytes: settings['log.cleaner.dedupe.buffer.size'],
+      objectBytes: settings['log.compact.object.bytes'],
+      blockBytes: settings['log.compact.block.bytes'],
+      onReplaced: (objectIds) => reader.replaced(objectIds),
+    });
   }
 
   /** Applies retention now. @returns log starts that moved. */
@@ -175,10 +194,10 @@ export class Maintenance implements Component {
   }
 
   /** A piece of compaction by key. What is due under load goes slower; it never waits for an end of the load. */
-  async #clean(): Promise<number | undefined> {
+  async #clean(keyCompactor: KeyCompactor): Promise<number | undefined> {
     const { settings, hasRoom } = this.#options;
     if (!settings['log.cleaner.enable'] || !hasRoom()) return undefined;
-    const bytes = await this.#keyCompactor.step();
+    const bytes = await keyCompactor.step();
     if (bytes === 0) return undefined;
     const rate = settings['log.cleaner.io.max.bytes.per.second'];
     return (bytes / (this.#isBusy('cleaning') ? rate / BUSY_SHARE : rate)) * 1_000;
@@ -217,6 +236,7 @@ export class Maintenance implements Component {
 
   async #run(job: Job): Promise<void> {
     const { clock, logger, metrics } = this.#options;
+    const begunMs = clock.monotonic();
     let soonMs: number | undefined;
     try {
       soonMs = await job.run();
@@ -229,7 +249,9 @@ export class Maintenance implements Component {
       if (!this.#stop.signal.aborted)
         logger.warn({ job: job.name, code, error: message }, 'background work failed');
     }
-    job.dueMs = clock.monotonic() + Math.min(job.intervalMs, soonMs ?? Infinity);
+    // A step over a store is mostly waiting: its time counts. A local one gives the disk a rest as long as the rate asks.
+    const fromMs = soonMs === undefined || this.#local ? clock.monotonic() : begunMs;
+    job.dueMs = fromMs + Math.min(job.intervalMs, soonMs ?? Infinity);
   }
 
   /** Finishes the step under way. */
@@ -284,6 +306,7 @@ export type MaintainOptions = Pick<
   | 'pin'
   | 'compacted'
   | 'lease'
+  | 'part'
 > & {
   /** `batch.decompressed.max.bytes`. */
   readonly maxDecompressedBytes: number;

@@ -7,7 +7,6 @@ import { silentLogger } from '../../base/log.ts';
 import { noMetrics } from '../../base/metrics.ts';
 import { seededIds, seededPrng } from '../../base/prng.ts';
 import { resolveSettings } from '../../base/settings.ts';
-import type { LeaseToken } from '../../metadata/leases.ts';
 import { openSqliteMetadata, type SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { batchEnd, crcMatches } from '../../protocol/record-batch.ts';
 import { countingStore } from '../objects/decorators/counting.ts';
@@ -232,7 +231,8 @@ const SMALL = {
   'log.read.store.cache.bytes': String(8 * 1024 * KIB),
 };
 
-function compactorOf(settings = settingsOf(SMALL), lease?: LeaseToken): Compactor {
+function compactorOf(): Compactor {
+  const settings = settingsOf(SMALL);
   return new Compactor({
     clusterId: CLUSTER,
     store,
@@ -244,7 +244,6 @@ function compactorOf(settings = settingsOf(SMALL), lease?: LeaseToken): Compacto
     ids: seededIds(prng),
     logger: silentLogger,
     metrics: noMetrics,
-    ...(lease === undefined ? {} : { lease }),
     onReplaced: (objectIds) => opened.reader.replaced(objectIds),
   });
 }
@@ -347,39 +346,4 @@ test('a bit that turned on its way from the store is noticed, and asked for agai
     for (let at = 0; at < bytes.length; at = batchEnd(bytes, at))
       expect(crcMatches(bytes, at)).toBe(true);
   release();
-});
-
-test('a maintainer that lost its lease swaps nothing, and what it wrote is swept', async () => {
-  const partitions = await open(SMALL);
-  await fill(partitions, 1024 * KIB);
-  await clock.advance(120_000);
-  const name = 'maintenance/log';
-  const acquire = (nodeId: number, durationMs: number) =>
-    metadata.leases.acquire({
-      names: [name],
-      holder: { nodeId, session: `${nodeId}` },
-      durationMs,
-    });
-  const [lease] = await acquire(1, 0);
-  const zombie = compactorOf(settingsOf(SMALL), lease);
-  const [other] = await acquire(2, 60_000);
-  expect(other!.epoch).toBeGreaterThan(lease!.epoch);
-  const before = await metadata.objects.list('open', 0, 1_000);
-  await zombie.step();
-  expect(await metadata.objects.list('open', 0, 1_000)).toEqual(before);
-  const orphans: string[] = [];
-  for await (const { key } of store.list(`${CLUSTER}/stream/`)) orphans.push(key);
-  expect(orphans).toHaveLength(1);
-  // Whoever sweeps claims the key first; a swap that comes late loses it.
-  expect(await metadata.objects.claimKeys(orphans, clock.now())).toEqual(orphans);
-  const late = metadata.objects.replace({
-    object: { key: orphans[0]!, bytes: 1 },
-    entries: [],
-    replaced: [],
-    openObjects: [],
-    nowMs: clock.now(),
-  });
-  await expect(late).rejects.toMatchObject({ code: 'conflict' });
-  expect(await compactorOf(settingsOf(SMALL), other).step()).toBeGreaterThan(0);
-  expect(await metadata.objects.list('open', 0, 1_000)).toEqual([]);
 });
