@@ -8,6 +8,7 @@ import { noMetrics } from '../../../src/base/metrics.ts';
 import type { IdSource, Prng } from '../../../src/base/prng.ts';
 import type { CommittedFlush, FlushCommit, Following } from '../../../src/metadata/log.ts';
 import type { Metadata } from '../../../src/metadata/metadata.ts';
+import type { ReplaceEntries } from '../../../src/metadata/objects.ts';
 import { type LogSettings, withVisibleEnds } from '../../../src/storage/log/open-front.ts';
 import {
   openSharedInThread,
@@ -84,18 +85,23 @@ export class SimulatedBroker {
   /** As this broker sees it. */
   metadata!: Metadata;
   transactions!: Pick<Metadata['transactions'], 'apply'>;
+  /** What it stores in, which may end with its life and waits while it is paused. */
+  store!: ObjectStore;
+  /** Swaps that happened, and those that were refused because something had changed. */
+  readonly swaps = { done: 0, lost: 0 };
   lives = 0;
   /** It can't follow any more and has to start again. */
   fatal = false;
   #life = new Life();
   readonly #gate = new Gate();
-  readonly #clock: Clock;
+  /** Stands still for it while it is paused. */
+  readonly clock: Clock;
 
   constructor(options: BrokerOptions) {
     this.options = options;
     this.number = options.number;
     this.disk = new SimulatedDisk(options.prng);
-    this.#clock = gatedClock(options.clock, this.#gate);
+    this.clock = gatedClock(options.clock, this.#gate);
     this.#life.over = true;
   }
 
@@ -128,12 +134,13 @@ export class SimulatedBroker {
     this.lives += 1;
     this.fatal = false;
     this.metadata = this.#remote(life);
+    this.store = this.#gated(livingStore(store, life, this.disk));
     this.node = await openSharedInThread({
       metadata: this.metadata,
       clusterId,
-      store: this.#gated(livingStore(store, life, this.disk)),
+      store: this.store,
       settings,
-      clock: this.#clock,
+      clock: this.clock,
       prng,
       ids,
       logger: silentLogger,
@@ -209,12 +216,14 @@ export class SimulatedBroker {
       follow: (after: number, limit: number): Promise<Following> =>
         metadata.log.follow(after, limit),
     };
+    const objects = { replace: (request: ReplaceEntries) => this.#replace(request) };
+    const own: Partial<Record<keyof Metadata, object>> = { log, objects };
     const domains: Partial<Record<keyof Metadata, unknown>> = {};
     return new Proxy(metadata, {
       get: (target, name: keyof Metadata) => {
         const domain = target[name] as object;
         domains[name] ??= this.#network(living(domain, life, this.disk), life, {
-          ...(name === 'log' ? { own: living(log, life, this.disk) } : {}),
+          ...(own[name] === undefined ? {} : { own: living(own[name], life, this.disk) }),
         });
         return domains[name];
       },
@@ -247,6 +256,24 @@ export class SimulatedBroker {
     const { prng, clock } = this.options;
     if (delayMs > 0 && prng.next() < 0.5) await clock.sleep(prng.next() * delayMs);
     await this.#gate.through();
+  }
+
+  /** As a commit: by the store's clock, and perhaps long after its maintainer has given it up. */
+  async #replace(request: ReplaceEntries): Promise<number> {
+    const { metadata, prng, clock, faults } = this.options;
+    const { late, lateMs } = faults();
+    const replace = async () => {
+      const objectId = await metadata.objects.replace({ ...request, nowMs: clock.now() });
+      this.swaps.done += 1;
+      return objectId;
+    };
+    const lost = (caught: unknown) => {
+      this.swaps.lost += 1;
+      throw caught;
+    };
+    if (prng.next() >= late) return replace().catch(lost);
+    clock.setTimer(prng.next() * lateMs, () => void replace().catch(() => {}));
+    throw new FloeError('timeout', 'replace: no answer (injected)');
   }
 
   /** The store's own clock goes; an attempt whose answer nobody hears may happen much later. */

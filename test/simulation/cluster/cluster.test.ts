@@ -13,7 +13,10 @@ test(
   `${seeds} seeds keep every promise (cluster)`,
   async () => {
     const failures: string[] = [];
-    const totals = { lives: 0, acked: 0, moves: 0, pauses: 0, compacted: 0 };
+    const totals = {
+      ...{ lives: 0, acked: 0, moves: 0, pauses: 0, compacted: 0 },
+      ...{ swaps: 0, maintainers: 0, lostSwaps: 0 },
+    };
     for (let seed = first; seed < first + seeds; seed += 1) {
       try {
         const outcome = await simulateCluster(seed);
@@ -30,6 +33,9 @@ test(
     expect(totals.acked).toBeGreaterThan(seeds * 20);
     expect(totals.moves).toBeGreaterThan(seeds * 3);
     expect(totals.compacted).toBeGreaterThan(seeds * 5);
+    expect(totals.swaps).toBeGreaterThan(seeds * 20);
+    expect(totals.maintainers).toBeGreaterThan(seeds * 2);
+    expect(totals.lostSwaps).toBeGreaterThan(seeds / 5);
   },
   Math.max(1_800_000, seeds * SEED_LIMIT_MS),
 );

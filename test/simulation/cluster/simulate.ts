@@ -23,6 +23,11 @@ export interface ClusterOutcome {
   readonly pauses: number;
   readonly leftBehind: number;
   readonly compacted: number;
+  /** Swaps of the log's maintainers, and how many brokers made some. */
+  readonly swaps: number;
+  readonly maintainers: number;
+  /** Swaps that were refused: something had changed under them. */
+  readonly lostSwaps: number;
 }
 
 const STEPS = 120;
@@ -78,7 +83,12 @@ export async function simulateCluster(seed: number): Promise<ClusterOutcome> {
   const { lives } = world;
   const fingerprint = hash(workload.trace);
   const { compacted } = changelog;
-  return { seed, fingerprint, lives, batches: workload.batches.size, acked, compacted, ...counts };
+  const { done, lost: lostSwaps } = world.swaps;
+  const swaps = done.reduce((sum, count) => sum + count, 0);
+  const maintainers = done.filter((count) => count > 0).length;
+  const batches = workload.batches.size;
+  const maintained = { compacted, swaps, maintainers, lostSwaps };
+  return { seed, fingerprint, lives, batches, acked, ...maintained, ...counts };
 }
 
 function setUp(world: ClusterWorld): Run {
@@ -134,7 +144,7 @@ async function oneStep(run: Run, step: number): Promise<void> {
   if (prng.next() < 0.1) setFaults(world);
   await liveAndDie(run);
   moveClients(run);
-  world.maintain();
+  await world.maintain();
   if (step === 40) await createTopic(run, 'second');
   if (step === 80) await deleteTopic(run).catch(ignoreFaults);
   if (step === 95) await createTopic(run, 'third');
@@ -261,7 +271,7 @@ async function endFaults(run: Run): Promise<void> {
   await world.settle();
   for (let waited = 0; ; waited += 100) {
     for (const broker of world.brokers) if (broker.dead || broker.fatal) await restart(run, broker);
-    world.maintain();
+    await world.maintain();
     const open = workload.resendAll();
     const unfinished = producers.filter((producer) => !producer.finish()).length;
     await world.settle();
@@ -294,7 +304,7 @@ async function auditAll(run: Run): Promise<void> {
 /** Long enough for orphans to come of age and be swept, twice over. */
 async function rest({ world }: Run): Promise<void> {
   for (let waited = 0; waited < 30_000; waited += 100) {
-    world.maintain();
+    await world.maintain();
     await world.clock.advance(100);
   }
 }

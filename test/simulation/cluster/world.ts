@@ -3,18 +3,14 @@
 // connections to it. All chance comes from one seed.
 import { ManualClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
-import { noMetrics } from '../../../src/base/metrics.ts';
 import { type IdSource, type Prng, seededIds, seededPrng } from '../../../src/base/prng.ts';
 import {
   metadataOn,
   openDatabase,
   type SqliteMetadata,
 } from '../../../src/metadata/sqlite/index.ts';
-import { Maintenance } from '../../../src/storage/log/maintenance.ts';
 import type { LogSettings } from '../../../src/storage/log/open-front.ts';
-import { LocalRangeCleaner } from '../../../src/storage/log/range-cleaner.ts';
 import { Upkeep } from '../../../src/storage/log/upkeep.ts';
-import { clusterTag } from '../../../src/storage/log/wal-format.ts';
 import {
   type Faults,
   faultyStore,
@@ -22,17 +18,10 @@ import {
 } from '../../../src/storage/objects/decorators/faulty.ts';
 import { MemoryObjectStore } from '../../../src/storage/objects/memory.ts';
 import type { ObjectStore } from '../../../src/storage/objects/object-store.ts';
-import { type Life, living, livingStore } from '../lives.ts';
-import {
-  CLEAN_POLICY,
-  CLUSTER_ID,
-  GRACE_MS,
-  MAINTENANCE,
-  RETENTION_BYTES,
-  SETTINGS,
-} from '../small.ts';
+import { CLUSTER_ID, GRACE_MS, SETTINGS } from '../small.ts';
 import type { Surroundings } from '../surroundings.ts';
 import { type MetadataFaults, noMetadataFaults, SimulatedBroker } from './broker.ts';
+import { Maintainers } from './maintainers.ts';
 import { Seat } from './seat.ts';
 
 const BROKERS = 3;
@@ -49,13 +38,6 @@ const CLUSTER_SETTINGS: LogSettings = {
   'log.put.give.up.ms': 1_000,
 };
 
-/** Orphans go while brokers are paused. */
-const CLUSTER_MAINTENANCE = {
-  ...MAINTENANCE,
-  'log.sweep.interval.ms': 300,
-  'log.orphan.age.ms': 2_000,
-};
-
 export class ClusterWorld {
   readonly mode = 'object';
   readonly prng: Prng;
@@ -70,11 +52,10 @@ export class ClusterWorld {
   metadataFaults: MetadataFaults = noMetadataFaults;
   /** Chance that a hint doesn't arrive. */
   loseHint = 0;
-  maintenance: Maintenance | undefined;
   readonly #store: ObjectStore;
   readonly #database = openDatabase(':memory:');
   readonly #upkeep: Upkeep;
-  #keeper: Life | undefined;
+  readonly #maintainers: Maintainers;
 
   constructor(seed: number) {
     const { clock } = this;
@@ -88,6 +69,7 @@ export class ClusterWorld {
       () => this.storeFaults,
     );
     this.brokers = Array.from({ length: BROKERS }, (_, number) => this.#broker(seed, number));
+    this.#maintainers = new Maintainers(this);
     this.#upkeep = new Upkeep({
       metadata: this.metadata,
       clock,
@@ -119,6 +101,15 @@ export class ClusterWorld {
     }
   }
 
+  /** Swaps of compaction by broker, and those that came to nothing. */
+  get swaps(): { readonly done: readonly number[]; readonly lost: number } {
+    const counts = this.brokers.map(({ swaps }) => swaps);
+    return {
+      done: counts.map(({ done }) => done),
+      lost: counts.reduce((sum, { lost }) => sum + lost, 0),
+    };
+  }
+
   get lives(): number {
     return this.brokers.reduce((sum, broker) => sum + broker.lives, 0);
   }
@@ -134,46 +125,9 @@ export class ClusterWorld {
     return seat;
   }
 
-  /** Whoever keeps the log looks after it; when it dies, another does. */
-  maintain(): void {
-    if (this.#keeper?.over === false) return;
-    void this.maintenance?.stop();
-    this.maintenance = undefined;
-    const reachable = this.reachable();
-    if (reachable.length === 0) return;
-    const next = reachable[this.prng.int(reachable.length)]!;
-    this.#keeper = next.life;
-    this.maintenance = this.#maintenanceOf(next);
-  }
-
-  #maintenanceOf({ node, life, disk }: SimulatedBroker): Maintenance {
-    const { clock, metadata } = this;
-    return new Maintenance({
-      clusterId: CLUSTER_ID,
-      store: livingStore(this.#store, life, disk),
-      source: node.source,
-      metadata: { log: metadata.log, objects: living(metadata.objects, life, disk) },
-      reader: node.reader,
-      settings: CLUSTER_MAINTENANCE,
-      clock,
-      ids: this.ids,
-      logger: silentLogger,
-      metrics: noMetrics,
-      policy: (partitionId) => ({
-        retentionMs: -1,
-        retentionBytes: partitionId % 2 === 0 ? RETENTION_BYTES : -1,
-      }),
-      pin: () => Infinity,
-      prng: seededPrng(this.lives),
-      compacted: () => this.compacted.map((partitionId) => ({ partitionId, policy: CLEAN_POLICY })),
-      cleaner: new LocalRangeCleaner(clusterTag(CLUSTER_ID), 1 << 30),
-      roll: async () => life.check(),
-      onMoved: (partitions) => node.log.logStartsMoved(partitions),
-      onCompacted: (...args) => node.log.compacted(...args),
-      onAbortsGone: (...args) => node.log.abortsGone(...args),
-      hasRoom: () => true,
-      retireFiles: async () => {},
-    });
+  /** Whoever has a lease looks after the log. */
+  maintain(): Promise<void> {
+    return this.#maintainers.tick();
   }
 
   /**
@@ -211,8 +165,7 @@ export class ClusterWorld {
   }
 
   stop(): void {
-    // What it waits for may need time to pass, and none does any more.
-    void this.maintenance?.stop();
+    this.#maintainers.stop();
     for (const broker of this.brokers) broker.kill();
     this.#upkeep.stop();
   }
