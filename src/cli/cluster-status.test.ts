@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { silentLogger } from '../base/log.ts';
-import { soloCluster, soloLeases } from '../cluster/index.ts';
+import { OWN_COMPACTION, soloCluster, soloLeases } from '../cluster/index.ts';
 import { clusterNode } from '../cluster/testing/nodes.ts';
 import type { NodeRecord } from '../metadata/nodes.ts';
 import { openSqliteMetadata } from '../metadata/sqlite/index.ts';
@@ -58,7 +58,9 @@ test('a cluster as one node tells it', async () => {
   const holder = { nodeId: 2, session: 'session-2' };
   await metadata.leases.acquire({ names: ['groups/1', 'groups/2'], holder, durationMs: 60_000 });
   await metadata.leases.acquire({ names: ['table/x'], holder, durationMs: 60_000 });
-  await metadata.leases.release(['groups/2'], holder);
+  const own = [2, 7].map((nodeId) => `${OWN_COMPACTION}${nodeId}`);
+  await metadata.leases.acquire({ names: own, holder, durationMs: 60_000 });
+  await metadata.leases.release(['groups/2', own[1]!], holder);
   const records = [
     record(1),
     record(2, { rack: 'a', http: peerUrl }),
@@ -81,17 +83,20 @@ test('a cluster as one node tells it', async () => {
     [null, null],
     [null, null],
   ]);
-  expect(status.nodes[1]!.leases).toEqual({ groups: 1, table: 1 });
+  expect(status.nodes[1]!.leases).toEqual({ groups: 1, maintenance: 1, table: 1 });
   expect(status.leases.find(({ name }) => name === 'groups/2')).toMatchObject({
     nodeId: null,
     epoch: 1,
   });
+  // Node 7 has gone, and with it whoever could hold its lease.
+  const names = status.leases.map(({ name }) => name);
+  expect(names).toEqual(['groups/1', 'groups/2', own[0], 'table/x']);
   // Asked in the name of who asks.
   expect(asked).toEqual(['Basic xyz']);
 
   const table = clusterTable(status, 3_601_000);
   expect(table).toContain('cluster C: 2 of 5 nodes alive, level 1, commit 5');
-  expect(table).toMatch(/2 +alive +a .*groups 1, table 1 +3 +2/);
+  expect(table).toMatch(/2 +alive +a .*groups 1, maintenance 1, table 1 +3 +2/);
   expect(table).toMatch(/5 +silent 1m/);
   expect(table).toContain('held by nobody: groups/2');
 });

@@ -3,6 +3,7 @@
 // store, the rest by asking each node, for a second at most. Not for: printing (commands/cluster.ts).
 import type { Clock } from '../base/clock.ts';
 import { within } from '../base/lifecycle.ts';
+import { OWN_COMPACTION } from '../cluster/index.ts';
 import type { NodeRecord } from '../metadata/nodes.ts';
 import type { OpenedLog } from '../storage/log/open-log.ts';
 import type { Membership } from './compose/membership.ts';
@@ -91,15 +92,18 @@ export async function clusterStatus(parts: StatusParts, asking: Asking): Promise
       // A node that was asked later may be further.
       lag: commits[n] === null ? null : Math.max(0, commit - commits[n]!),
     })),
-    leases: leases.map(({ name, epoch, holder, remainingMs }) => {
-      const held = holder !== undefined && remainingMs > 0;
-      return {
-        name,
-        epoch,
-        nodeId: held ? holder.nodeId : null,
-        remainingMs: held ? remainingMs : 0,
-      };
-    }),
+    leases: leases
+      .map(({ name, epoch, holder, remainingMs }) => {
+        const held = holder !== undefined && remainingMs > 0;
+        return {
+          name,
+          epoch,
+          nodeId: held ? holder.nodeId : null,
+          remainingMs: held ? remainingMs : 0,
+        };
+      })
+      // Those that name a node which has gone mean nothing.
+      .filter(({ name, nodeId }) => nodeId !== null || !name.startsWith(OWN_COMPACTION)),
   };
 }
 

@@ -25,6 +25,12 @@ export interface Cluster {
   onChange(listener: () => void): () => void;
 }
 
+/**
+ * Beginning of the names of leases by which nodes compact the log, each named after its node: one that nobody holds means
+ * a node that is gone, and no work that is left undone.
+ */
+export const OWN_COMPACTION = 'maintenance/compaction/';
+
 /** Leases that this node holds or wants. */
 export interface Leases {
   /** The right, while surely nobody else has it; to be asked before every answer, and asserted in every write. */
@@ -38,6 +44,8 @@ export interface Leases {
 export interface WantedLease {
   readonly name: string;
   readonly role: NodeRole;
+  /** Named after this node, which alone wants it, whoever would be chosen. */
+  readonly own?: boolean;
   /** Work may begin. What it throws gives the lease up again for a while (`lost` is called then, too). */
   gained(token: LeaseToken): Promise<void> | void;
   /**

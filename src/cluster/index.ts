@@ -1,6 +1,12 @@
 // The cluster as other folders see it.
 export { ClockKeeper } from './clock-keeper.ts';
-export type { Cluster, ClusterNode, Leases, WantedLease } from './cluster.ts';
+export {
+  type Cluster,
+  type ClusterNode,
+  type Leases,
+  OWN_COMPACTION,
+  type WantedLease,
+} from './cluster.ts';
 export { Copies, type CopiesOptions } from './copies.ts';
 export { type HintListener, Hints, type HintsOptions } from './hints/index.ts';
 export { LeaseKeeper } from './lease-keeper.ts';

@@ -106,6 +106,22 @@ test('the chosen node holds, renews, and everybody knows', async () => {
   expect(a.size + b.size).toBe(20);
 });
 
+test('a lease of a node’s own is wanted by it alone, as long as it has the role', async () => {
+  const { one, two, meet, leases } = pair();
+  meet();
+  const [a, b] = [keeperOf(one, leases), keeperOf(two, leases)];
+  const own = (nodeId: number) => ({ ...lease(`own/${nodeId}`), own: true });
+  const stop = a.want(own(1));
+  b.want(own(2));
+  b.want({ ...own(3), role: 'maintenance' });
+  two.view.describe({ ...clusterNode(2), roles: ['coordinator'] });
+  for (let step = 0; step < 10; step += 1) await clock.advance(500);
+  expect([a.held('own/1')?.epoch, b.held('own/2')?.epoch]).toEqual([1, 1]);
+  expect(b.held('own/3')).toBeUndefined();
+  await Promise.all([stop(), clock.advance(500)]);
+  expect(a.held('own/1')).toBeUndefined();
+});
+
 test('a lease moves to the newly chosen, after work has ended', async () => {
   const { one, two, record, leases } = pair();
   const names = Array.from({ length: 10 }, (_, n) => `groups/${n}`);

@@ -249,7 +249,9 @@ export class LeaseKeeper implements Leases {
     const nowMs = clock.monotonic();
     if (this.#closing || !node.working || nowMs < restUntilMs) return false;
     if (nowMs < (this.#quarantine.get(lease.name) ?? -Infinity)) return false;
-    return node.cluster.chosen(lease.name, lease.role)?.nodeId === node.cluster.self.nodeId;
+    const { self } = node.cluster;
+    if (lease.own === true) return self.roles.includes(lease.role);
+    return node.cluster.chosen(lease.name, lease.role)?.nodeId === self.nodeId;
   }
 
   /** Ends what has run out. */

@@ -1,7 +1,15 @@
-// Retention, collection and compaction of the log: on one node at a time, by the lease `maintenance/log`.
+// Background work of the log. A node alone does all of it. In a cluster retention, collection and compaction by key are one
+// node's at a time, by the lease `maintenance/log`; compaction is every node's with the role, side by side, each by a lease
+// named after itself, under which it claims what it rewrites.
+
 import type { TopicConfigs } from '../../broker/index.ts';
+import { OWN_COMPACTION } from '../../cluster/index.ts';
 import type { LeaseToken } from '../../metadata/leases.ts';
-import { type Maintenance, maintainLog } from '../../storage/log/maintenance.ts';
+import {
+  type Maintenance,
+  type MaintenancePart,
+  maintainLog,
+} from '../../storage/log/maintenance.ts';
 import type { OpenedLog } from '../../storage/log/open-log.ts';
 import type { ObjectStore } from '../../storage/objects/index.ts';
 import type { TableTopics } from '../../table-topic/index.ts';
@@ -19,8 +27,7 @@ export interface Maintained {
 
 /** Retention, collection, compaction of the log. */
 export function maintain(node: Node, { opened, store, tables, configs, place }: Maintained): void {
-  let maintenance: Maintenance | undefined;
-  const begin = (lease: LeaseToken) =>
+  const begin = (how: { readonly lease?: LeaseToken; readonly part?: MaintenancePart }) =>
     maintainLog(opened, {
       ...node,
       store,
@@ -28,11 +35,32 @@ export function maintain(node: Node, { opened, store, tables, configs, place }: 
       compacted: compactedPartitions(opened.directory, configs),
       maxDecompressedBytes: node.settings['batch.decompressed.max.bytes'],
       pin: retentionPin(tables, opened),
-      // Alone, nobody else could maintain this log.
-      ...(place.follower === undefined ? {} : { lease }),
+      ...how,
     });
-  const stop = place.leases.want({
+  const alone = place.follower === undefined;
+  want(node, place, {
     name: 'maintenance/log',
+    // Alone, nobody else could maintain this log.
+    begin: (lease) => begin(alone ? {} : { lease, part: 'rest' }),
+  });
+  if (alone) return;
+  want(node, place, {
+    name: `${OWN_COMPACTION}${place.cluster.self.nodeId}`,
+    own: true,
+    begin: (lease) => begin({ lease, part: 'compaction' }),
+  });
+}
+
+interface Work {
+  readonly name: string;
+  readonly own?: boolean;
+  readonly begin: (lease: LeaseToken) => Maintenance;
+}
+
+function want({ lifecycle }: Node, { leases }: Membership, { begin, ...lease }: Work): void {
+  let maintenance: Maintenance | undefined;
+  const stop = leases.want({
+    ...lease,
     role: 'maintenance',
     gained(token) {
       maintenance = begin(token);
@@ -42,5 +70,5 @@ export function maintain(node: Node, { opened, store, tables, configs, place }: 
       maintenance = undefined;
     },
   });
-  node.lifecycle.add('maintenance', { stop });
+  lifecycle.add(lease.name, { stop });
 }
