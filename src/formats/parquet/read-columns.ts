@@ -1,4 +1,7 @@
-// Some columns of a Parquet file, found by field id, as column buffers: what keys are read back from.
+// Some columns of a Parquet file as column buffers, through hyparquet: what keys are read back from where read/ refuses a
+// file (no field ids, DELTA encodings). Compaction leaves such a file as it is; an index of keys must know every
+// live row, whoever wrote it, or a change would leave the old row in the table. A value per cell is the price, and only
+// such files pay it.
 // Values come raw, as they are stored: a detour over dates and floating decimals would change them. By row group, so
 // that memory stays bounded. Whoever wrote the file, Iceberg's physical types are taken.
 // Not for: lists and maps, and not for whole tables (queries/ has DuckDB for that).
@@ -36,10 +39,14 @@ export interface ColumnGroup {
 /** Reads `[start, end)` of a file. */
 export type RangeReader = (start: number, end: number) => Promise<Uint8Array>;
 
-/** Row group by row group. @throws FloeError `corrupt`, `unsupported`, or what `read` throws. */
+/**
+ * Row group by row group, from the one that starts at row `from` on.
+ * @throws FloeError `corrupt`, `unsupported`, or what `read` throws.
+ */
 export async function* readColumns(
   file: { readonly bytes: number; readonly read: RangeReader; readonly name: string },
   wanted: readonly WantedColumn[],
+  from = 0,
 ): AsyncGenerator<ColumnGroup> {
   const buffer: AsyncBuffer = {
     byteLength: file.bytes,
@@ -64,6 +71,10 @@ export async function* readColumns(
   let firstRow = 0;
   for (const group of metadata.row_groups) {
     const rowCount = Number(group.num_rows);
+    if (firstRow < from) {
+      firstRow += rowCount;
+      continue;
+    }
     const columns = await parsed(file.name, () =>
       readGroup({ buffer, metadata, places, wanted, firstRow, rowCount }),
     );

@@ -42,13 +42,14 @@ export async function* readKeyColumns(
     }
     return;
   } catch (caught) {
-    // Encodings and files without ids that the quick reader leaves alone: nothing of the file was given out yet.
-    if (!isFloeError(caught, 'unsupported') || firstRow > 0) throw caught;
+    // Encodings and files without ids that the quick reader leaves alone. A writer may change to such an encoding with
+    // any row group (its dictionary has grown too large): those before it were given out.
+    if (!isFloeError(caught, 'unsupported')) throw caught;
   }
   const file = {
     name,
     bytes: bytes.length,
     read: async (start: number, end: number) => bytes.subarray(start, end),
   };
-  for await (const group of readColumns(file, wanted)) yield group;
+  yield* readColumns(file, wanted, firstRow);
 }
