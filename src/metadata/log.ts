@@ -185,6 +185,8 @@ export interface LogMetadata {
   commit(flushes: readonly FlushCommit[]): Promise<readonly CommittedFlush[]>;
   /** All partitions, or those asked for (unknown ones left out). Exact: from the primary. */
   partitions(partitionIds?: readonly number[]): Promise<readonly PartitionLog[]>;
+  /** Partitions whose logs hold anything, by id, from after `partitionId` (0: all), at most `limit`. Exact, as above. */
+  written(partitionId: number, limit: number): Promise<readonly PartitionLog[]>;
   /** Number of the newest commit, 0 before the first. Flushes and ends of transactions count without a gap. */
   lastCommitNumber(): Promise<number>;
   /**

@@ -304,6 +304,21 @@ export function logContract(name: string, open: OpenStore): void {
       expect(await log().partitions([a])).toMatchObject([{ sizeBytes: 0, logStartOffset: 6 }]);
     });
 
+    test('of many partitions those that hold records come a page at a time', async () => {
+      const ids = await partitions(5);
+      const [a, , c, d, e] = ids as [number, number, number, number, number];
+      expect(await log().written(0, 10)).toEqual([]);
+      await commit(flushes.of([e, a, d, c].map((partitionId) => ({ partitionId, records: 2 }))));
+      await log().deleteRecords(d, -1);
+      await log().deleteRecords(c, 1);
+      const written = async (after: number, limit: number) =>
+        (await log().written(after, limit)).map(({ partitionId }) => partitionId);
+      expect(await written(0, 10)).toEqual([a, c, e]);
+      expect(await written(0, 2)).toEqual([a, c]);
+      expect(await written(c, 2)).toEqual([e]);
+      expect(await log().written(a, 1)).toEqual(await log().partitions([c]));
+    });
+
     test('partitions grow, names are taken once, ids are never used again', async () => {
       const { topics } = store.metadata;
       const [a, b] = (await partitions(2)) as [number, number];

@@ -70,6 +70,13 @@ export class PostgresLog implements LogMetadata {
     return readPartitions(this.#db.on('read'), partitionIds);
   }
 
+  async written(partitionId: number, limit: number): Promise<readonly PartitionLog[]> {
+    const rows = await this.#db
+      .on('background')
+      .rows<PartitionRecord>(WRITTEN_PARTITIONS, [partitionId, limit]);
+    return rows.map(toPartitionLog);
+  }
+
   async lastCommitNumber(): Promise<number> {
     return lastCommit(this.#db.on('follow'));
   }
@@ -241,6 +248,10 @@ async function checkSealable(
 }
 
 const ALL_PARTITIONS = `SELECT ${PARTITION_COLUMNS} FROM log_partitions ORDER BY partition_id`;
+
+const WRITTEN_PARTITIONS = `
+  SELECT ${PARTITION_COLUMNS} FROM log_partitions
+  WHERE partition_id > $1 AND log_start < high_watermark ORDER BY partition_id LIMIT $2`;
 
 async function readPartitions(
   sql: Sql,

@@ -369,6 +369,17 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
     return found;
   }
 
+  async written(partitionId: number, limit: number): Promise<readonly PartitionLog[]> {
+    const found: PartitionLog[] = [];
+    // In the order of ids, as they were made and loaded.
+    for (const [id, partition] of this.#partitions) {
+      if (found.length === limit) break;
+      if (id > partitionId && partition.logStart < partition.nextOffset)
+        found.push(toPartitionLog(id, partition));
+    }
+    return found;
+  }
+
   async lastCommitNumber(): Promise<number> {
     return this.#lastCommit;
   }
@@ -695,7 +706,9 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
 
   #load(): void {
     const applied = new Map<number, number>();
-    for (const row of this.#db.prepare('SELECT * FROM log_partitions').all()) {
+    for (const row of this.#db
+      .prepare('SELECT * FROM log_partitions ORDER BY partition_id')
+      .all()) {
       const partition = emptyPartition();
       partition.logStart = Number(row['log_start']);
       partition.nextOffset = Number(row['high_watermark']);

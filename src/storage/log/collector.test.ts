@@ -120,6 +120,33 @@ test('by size: what DeleteRecords or an earlier run cut off does not count twice
   expect(await keep(0.5)).toBe(0);
 });
 
+test('of many partitions retention looks at those that hold records, and reads nothing of the others', async () => {
+  const ids = await log.createTopic(50);
+  const filled = [ids[7]!, ids[31]!];
+  for (const partitionId of filled) await fill(partitionId);
+  const looked: number[] = [];
+  const policy = (partitionId: number) => {
+    looked.push(partitionId);
+    return { retentionMs: 1, retentionBytes: -1 };
+  };
+  const read: number[] = [];
+  const { metadata } = log;
+  const counted: RetentionOptions['log'] = {
+    written: async (after, limit) => {
+      const rows = await metadata.log.written(after, limit);
+      read.push(rows.length);
+      return rows;
+    },
+    entriesFrom: (...args) => metadata.log.entriesFrom(...args),
+    moveLogStarts: (moves) => metadata.log.moveLogStarts(moves),
+  };
+  const apply = () => applyRetention(retention({ log: counted, policy }), 1_000 * MINUTE);
+  expect(await apply()).toBe(2);
+  expect([looked, read]).toEqual([filled, [2]]);
+  expect(await apply()).toBe(0);
+  expect([looked, read]).toEqual([filled, [2, 0]]);
+});
+
 test('a pin holds retention back, and partitions without a policy keep everything', async () => {
   const [a, b] = (await log.createTopic(2)) as [number, number];
   await fill(a);

@@ -2,7 +2,7 @@
 // timestamp is young enough, so that a record never goes before its time; by size: by whole shares of objects, as
 // Kafka goes by whole segments. `pin` holds it back where somebody (a table topic) still has to read.
 // Not for: deleting bytes (collector.ts); DeleteRecords, which moves the start at once (metadata/log.ts).
-import type { LogMetadata, ObjectEntry, PartitionLog } from '../../metadata/log.ts';
+import type { LogMetadata, MoveLogStart, ObjectEntry, PartitionLog } from '../../metadata/log.ts';
 
 /** What a topic's configs say. −1: no limit. */
 export interface RetentionPolicy {
@@ -13,7 +13,7 @@ export interface RetentionPolicy {
 }
 
 export interface RetentionOptions {
-  readonly log: Pick<LogMetadata, 'partitions' | 'entriesFrom' | 'moveLogStarts'>;
+  readonly log: Pick<LogMetadata, 'written' | 'entriesFrom' | 'moveLogStarts'>;
   /** Undefined: nothing expires (`cleanup.policy` without `delete`, an unknown partition). */
   readonly policy: (partitionId: number) => RetentionPolicy | undefined;
   /** No record at or above it may go; Infinity: no hold. */
@@ -28,22 +28,27 @@ export interface RetentionOptions {
   readonly onMoved: (partitions: readonly PartitionLog[]) => void;
 }
 
-/** Log starts moved in one transaction. */
-const MOVES_AT_ONCE = 500;
+/** Partitions looked at, and their log starts moved in one transaction. */
+const PARTITIONS_AT_ONCE = 500;
 const ROWS_AT_ONCE = 64;
 
 /** Moves the log starts that are due. @returns how many moved. `nowMs`: the metadata store's time. */
 export async function applyRetention(options: RetentionOptions, nowMs: number): Promise<number> {
-  const moves: { partitionId: number; logStartOffset: number; freedBytes: number }[] = [];
-  for (const partition of await options.log.partitions()) {
-    const logStartOffset = await newLogStart(options, partition, nowMs);
-    if (logStartOffset <= partition.logStartOffset) continue;
-    // The bytes come off when the rows do (ObjectsMetadata.dropExpired), once, whatever moved the start.
-    moves.push({ partitionId: partition.partitionId, logStartOffset, freedBytes: 0 });
+  let moved = 0;
+  for (let after = 0; ; ) {
+    const partitions = await options.log.written(after, PARTITIONS_AT_ONCE);
+    const moves: MoveLogStart[] = [];
+    for (const partition of partitions) {
+      const logStartOffset = await newLogStart(options, partition, nowMs);
+      if (logStartOffset <= partition.logStartOffset) continue;
+      // The bytes come off when the rows do (ObjectsMetadata.dropExpired), once, whatever moved the start.
+      moves.push({ partitionId: partition.partitionId, logStartOffset, freedBytes: 0 });
+    }
+    if (moves.length > 0) options.onMoved(await options.log.moveLogStarts(moves));
+    moved += moves.length;
+    if (partitions.length < PARTITIONS_AT_ONCE) return moved;
+    after = partitions.at(-1)!.partitionId;
   }
-  for (let from = 0; from < moves.length; from += MOVES_AT_ONCE)
-    options.onMoved(await options.log.moveLogStarts(moves.slice(from, from + MOVES_AT_ONCE)));
-  return moves.length;
 }
 
 async function newLogStart(
