@@ -1,7 +1,6 @@
 // Background work of the log. A node alone does all of it. In a cluster retention, collection and compaction by key are one
 // node's at a time, by the lease `maintenance/log`; compaction is every node's with the role, side by side, each by a lease
 // named after itself, under which it claims what it rewrites.
-
 import type { TopicConfigs } from '../../broker/index.ts';
 import { OWN_COMPACTION } from '../../cluster/index.ts';
 import type { LeaseToken } from '../../metadata/leases.ts';
