@@ -17,7 +17,7 @@ export type TopicChange =
   | { readonly kind: 'deleted'; readonly topic: Topic };
 
 /** Where topics are kept. */
-export interface TopicStore {
+interface TopicStore {
   readonly topics: TopicsMetadata;
   readonly versions: Pick<VersionsMetadata, 'current' | 'changes'>;
 }

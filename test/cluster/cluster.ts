@@ -22,6 +22,8 @@ export interface ClusterOptions {
   readonly getMs?: number;
   /** For every broker's command line. */
   readonly arguments?: readonly string[];
+  /** Further `name=value` of postgresql.conf, for one server. */
+  readonly database?: readonly string[];
   /** The database has a synchronous standby. Called while it is an asynchronous one still. Default: one server. */
   readonly standby?: (url: string) => Promise<void>;
 }
@@ -168,7 +170,7 @@ export class TestCluster {
 
   /** Starts everything; brokers one after the other, as an operator would. */
   static async start(options: ClusterOptions): Promise<TestCluster> {
-    const postgres = await startDatabase(options.standby);
+    const postgres = await startDatabase(options);
     const s3 = await startDoubleProcess({
       latency: latencyOf(options.putMs ?? 100, options.getMs ?? 30),
     });
@@ -212,7 +214,7 @@ interface TestDatabase extends Pick<TestServer, 'crash' | 'stop'> {
   readonly pair: ServerPair | undefined;
 }
 
-async function startDatabase(standby: ClusterOptions['standby']): Promise<TestDatabase> {
+async function startDatabase({ standby, database = [] }: ClusterOptions): Promise<TestDatabase> {
   if (standby !== undefined) {
     const pair = await ServerPair.start(standby);
     const { pathname } = new URL(pair.url);
@@ -226,7 +228,7 @@ async function startDatabase(standby: ClusterOptions['standby']): Promise<TestDa
       stop: () => pair.stop(),
     };
   }
-  const server = await startPostgres({ fsync: true });
+  const server = await startPostgres({ fsync: true, settings: database });
   const { hostname: host, port, pathname } = new URL(await server.empty());
   return {
     name: pathname.slice(1),
