@@ -200,6 +200,14 @@ export class SimulatedMetadata {
     return found.map(describe);
   }
 
+  async written(partitionId: number, limit: number): Promise<readonly PartitionLog[]> {
+    return [...this.#partitions.values()]
+      .filter((one) => one.partitionId > partitionId && one.logStartOffset < one.highWatermark)
+      .sort((one, other) => one.partitionId - other.partitionId)
+      .slice(0, limit)
+      .map(describe);
+  }
+
   async storeMs(): Promise<number> {
     return this.#options.clock.now();
   }
