@@ -212,11 +212,19 @@ describe('equality deletes', () => {
     const of = (part: string | null) => ({ partition: [part] });
     const files: DataFile[] = [];
     for (const part of parts) files.push(await data(0, 10, of(part)));
+    fixture.table.update({ action: 'add-spec', spec: { 'spec-id': 1, fields: [] } });
     await fixture.table.commit({ added: files });
     await fixture.table.commit({
       added: [
         await equalityDeletes([1, 2], of('a')),
         await equalityDeletes([3], of(null)),
+        // Of another spec, the unpartitioned one the table had: anywhere.
+        await equalityDeletes([9], { changes: { specId: 1 } }),
+        // By other columns.
+        await fixture.write("SELECT 8::BIGINT AS id, 'b' AS name", {
+          fieldIds: '{id: 1, name: 2}',
+          changes: { content: 2, equalityIds: [1, 2], specId: 1 },
+        }),
         await positionDeletes([[files[1]!, 4]], of('b')),
       ],
     });
@@ -224,9 +232,9 @@ describe('equality deletes', () => {
       'SELECT name, list(id ORDER BY id) FROM people GROUP BY name ORDER BY name',
     );
     expect(left).toEqual([
-      ['a', except(range(0, 10), 1, 2)],
-      ['b', except(range(0, 10), 4)],
-      [null, except(range(0, 10), 3)],
+      ['a', except(range(0, 10), 1, 2, 9)],
+      ['b', except(range(0, 10), 4, 8, 9)],
+      [null, except(range(0, 10), 3, 9)],
     ]);
   });
 });

@@ -187,14 +187,13 @@ function withoutKeys(input: ViewInput, files: readonly NumberedFile[]): string {
   const rows = files.map(
     ({ file, number, sequenceNumber }) => `(${number}, ${sequenceNumber}, ${partitions.of(file)})`,
   );
-  const { join, where } =
-    input.deletedTable === undefined
-      ? { join: '', where: 'true' }
-      : withoutDeleted(input.deletedTable);
-  const conditions = [where, ...groups.map((group) => equalityCondition(input, group, partitions))];
+  const joins = groups
+    .flatMap((group) => equalityJoins(input, group, partitions))
+    .map(({ relation, on }, n) => `ANTI JOIN ${relation} e${n} ON ${on(`e${n}`)}`);
+  const byRow = input.deletedTable === undefined ? undefined : withoutDeleted(input.deletedTable);
   return `(SELECT d.*, f.seq, f.part FROM ${scan(input, files, { fields: [...schema.fields, ...extra], located: true })} d
-    JOIN (VALUES ${rows.join(', ')}) f(file, seq, part) ON d.__floe_file = f.file) t ${join}
-  WHERE ${conditions.join('\n    AND ')}`;
+    JOIN (VALUES ${rows.join(', ')}) f(file, seq, part) ON d.__floe_file = f.file) t
+  ${[...joins, byRow?.join ?? ''].join('\n  ')} WHERE ${byRow?.where ?? 'true'}`;
 }
 
 /** Equality deletes over the same columns. */
@@ -226,23 +225,32 @@ function topLevelField(id: number, schemas: readonly Schema[]): NestedField {
   throw new FloeError('unsupported', `equality deletes by nested or unknown field ${id}`);
 }
 
-/** A delete takes rows that are older than it, in its own partition or, when its spec has none, anywhere. Nulls are equal. */
-function equalityCondition(
+/**
+ * A delete takes rows that are older than it, in its own partition or, when its spec has none, anywhere. Nulls are equal.
+ * Joins of comparisons alone: for `OR` DuckDB compares each row with each, for `NOT EXISTS` it first makes rows distinct.
+ */
+function equalityJoins(
   input: ViewInput,
   { fields, deletes }: EqualityGroup,
   partitions: PartitionNumbers,
-): string {
-  const paths = deletes.map(({ file }) => pathLiteral(input.pathOf(parquetOnly(file).filePath)));
-  const parts = deletes.map(({ file }) =>
-    file.partition.length === 0 ? 'NULL::INTEGER' : partitions.of(file),
-  );
-  const sequences = deletes.map(({ sequenceNumber }) => sequenceNumber);
+): { readonly relation: string; readonly on: (alias: string) => string }[] {
   const keys = fields.map((field) => internal(field.id));
-  const same = keys.map((key) => `e.${key} IS NOT DISTINCT FROM t.${key}`);
-  return `NOT EXISTS (SELECT 1 FROM (
-      SELECT ${keys.join(', ')}, ${perFile(parts)} AS part, max(${perFile(sequences)}) AS seq
-      FROM read_parquet([${paths.join(', ')}], schema = ${schemaMap(fields)}, hive_partitioning = false) GROUP BY ALL) e
-    WHERE ${same.join(' AND ')} AND e.seq > t.seq AND (e.part IS NULL OR e.part = t.part))`;
+  const scopes = Map.groupBy(deletes, ({ file }) => file.partition.length > 0);
+  return [...scopes].map(([isPartitioned, inScope]) => {
+    const paths = inScope.map(({ file }) => pathLiteral(input.pathOf(parquetOnly(file).filePath)));
+    const sequences = perFile(inScope.map(({ sequenceNumber }) => sequenceNumber));
+    const part = isPartitioned ? perFile(inScope.map(({ file }) => partitions.of(file))) : '0';
+    return {
+      relation: `(SELECT ${keys.join(', ')}, ${part} AS part, max(${sequences}) AS seq
+      FROM read_parquet([${paths.join(', ')}], schema = ${schemaMap(fields)}, hive_partitioning = false) GROUP BY ALL)`,
+      on: (e) =>
+        [
+          ...keys.map((key) => `${e}.${key} IS NOT DISTINCT FROM t.${key}`),
+          `${e}.seq > t.seq`,
+          ...(isPartitioned ? [`${e}.part = t.part`] : []),
+        ].join(' AND '),
+    };
+  });
 }
 
 /** Partition tuples as small numbers, to be compared in SQL. */
