@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { type ChildNode, startChild } from '../../src/cli/child.ts';
 import { startPostgres, type TestServer } from '../../src/metadata/postgres/testing.ts';
-import { freePort } from '../free-port.ts';
+import { freePort } from '../../src/metadata/testing/free-port.ts';
 import { type DoubleProcess, latencyOf, startDoubleProcess } from '../s3/double-process.ts';
 import { type Address, type Relay, startRelay } from './relay.ts';
 import { ServerPair } from './server-pair.ts';

@@ -22,7 +22,7 @@ import {
   launchServer,
   NOBODY,
 } from '../../src/metadata/postgres/testing.ts';
-import { freePort } from '../free-port.ts';
+import { freePort } from '../../src/metadata/testing/free-port.ts';
 import { SmallDisk } from './disk.ts';
 import type { Address } from './relay.ts';
 

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ChildNode, startChild } from '../../src/cli/child.ts';
+import { freePort } from '../../src/metadata/testing/free-port.ts';
 import { type Relay, startRelay } from '../cluster/relay.ts';
-import { freePort } from '../free-port.ts';
 import { startS3, TEST_ACCESS_KEY, TEST_SECRET_KEY, type TestS3 } from '../s3/server.ts';
 import { QUICK_UPKEEP, type Target } from './target.ts';
 

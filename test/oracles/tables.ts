@@ -12,7 +12,7 @@ import { avroEncoder, registerAvro } from '../../src/cli/avro-value.ts';
 import { awaitRows } from '../../src/cli/await-rows.ts';
 import { type ChildNode, startChild } from '../../src/cli/child.ts';
 import { FLIGHT_SCHEMA, readFlights } from '../../src/cli/flights.ts';
-import { freePort } from '../free-port.ts';
+import { freePort } from '../../src/metadata/testing/free-port.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const oracles = resolve(process.env['ORACLES'] ?? join(root, '..', 'shared', 'oracles'));

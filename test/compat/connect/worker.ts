@@ -4,7 +4,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from '../../free-port.ts';
+import { freePort } from '../../../src/metadata/testing/free-port.ts';
 
 const cache = join(
   process.env['FLOE_CACHE'] ?? join(homedir(), '.cache', 'floe'),
