@@ -98,7 +98,8 @@ try {
     cluster.members.map(({ kafka }) => RawClient.connect(portOf(kafka))),
   );
   await createTopic(one!);
-  await sleep(1_000);
+  // Until clients are no longer sent on to the broker that came last.
+  await sleep(7_000);
   const times: Times = { sent: [], acked: [], read: [] };
   process.stdout.write(
     `limit: flush age ${FLUSH_AGE_MS} + 1.5 × PUT ${PUT_MS} + GET ${GET_MS} = ${LIMIT_MS} ms\n`,

@@ -1,7 +1,9 @@
 // Reads a partition at the wire, and leaves aborted records out as the protocol asks. The JavaScript clients at hand get
 // that wrong when transactions overlap (kafkajs 2.2.4 enters one aborted transaction a record, @platformatic/kafka keeps
 // one range a producer), on every broker, so they can't judge it.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type WireClient, withWire } from '../../src/cli/wire-client.ts';
+import { ErrorCode } from '../../src/protocol/errors.ts';
 import { fetchApi } from '../../src/protocol/messages/01-fetch.ts';
 import {
   baseOffset,
@@ -55,6 +57,11 @@ export async function poll(client: WireClient, at: Position): Promise<Fetched> {
     FETCH_VERSION,
   );
   const answer = responses[0]?.partitions[0];
+  if (answer?.errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER) {
+    // For a moment after another broker came; who stays is served again.
+    await sleep(WAIT_MS);
+    return { records: [], next: at.offset };
+  }
   if (answer === undefined || answer.errorCode !== 0)
     throw Object.assign(new Error('fetch refused'), { type: String(answer?.errorCode ?? 'EMPTY') });
   const bytes = answer.records;
