@@ -1,18 +1,17 @@
 // A broker that is about to go sends its clients to the others: every Produce and Fetch is answered with
 // NOT_LEADER_OR_FOLLOWER; the metadata that clients ask for then names other leaders. Requests under way end as they would.
-// By taking the place of the two handlers, so that a broker that stays pays nothing for it.
 import { produceApi } from '../protocol/messages/00-produce.ts';
 import { fetchApi } from '../protocol/messages/01-fetch.ts';
 import {
   continuesSession,
   fetchedElsewhere,
   producedElsewhere,
+  serveBy,
   sessionEnded,
 } from './elsewhere.ts';
-import { type AnyHandler, HANG_UP, type Handler } from './handler.ts';
+import { HANG_UP, type Handler } from './handler.ts';
 import { produceHandler } from './handlers/00-produce.ts';
 import { fetchHandler } from './handlers/01-fetch.ts';
-import type { Router } from './router.ts';
 import type { BrokerServices } from './services.ts';
 
 export interface SentAway {
@@ -22,7 +21,7 @@ export interface SentAway {
 
 /** From now on, for as long as the broker lives. */
 export function sendClientsAway(services: BrokerServices): SentAway {
-  const { clock, metrics, router } = services;
+  const { clock, metrics } = services;
   let lastMs = clock.monotonic();
   const noted = () => {
     lastMs = clock.monotonic();
@@ -30,8 +29,7 @@ export function sendClientsAway(services: BrokerServices): SentAway {
       'Produce and Fetch requests answered with the way to other brokers, while this one drains';
     metrics.count('floe_broker_sent_away_total', help);
   };
-  const handlers: readonly AnyHandler[] = [producesElsewhere(noted), fetchesElsewhere(noted)];
-  (services as { router: Router }).router = router.with(handlers);
+  serveBy(services, [producesElsewhere(noted), fetchesElsewhere(noted)]);
   return { quietMs: () => clock.monotonic() - lastMs };
 }
 

@@ -2,7 +2,7 @@
 // their metadata is too old, after minutes (`metadata.max.age.ms`, 5 min). So for a moment a Produce or Fetch for a partition
 // that the present cluster leads elsewhere is answered as after any change of leaders (elsewhere.ts). After that moment
 // every broker serves every partition again: who comes nevertheless has a reason to.
-// By taking the place of the two handlers, as draining.ts does. Not for: who leads what (cluster-view.ts).
+// Not for: who leads what (cluster-view.ts).
 import type { Timer } from '../base/clock.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { produceApi } from '../protocol/messages/00-produce.ts';
@@ -12,13 +12,14 @@ import { rackOf } from './client-rack.ts';
 import {
   continuesSession,
   fetchedElsewhere,
+  frontsOf,
   producedElsewhere,
+  serveBy,
   sessionEnded,
 } from './elsewhere.ts';
-import type { AnyHandler, ClientConnection, Handler, RequestContext } from './handler.ts';
+import type { ClientConnection, Handler, RequestContext } from './handler.ts';
 import { produceHandler } from './handlers/00-produce.ts';
 import { fetchHandler } from './handlers/01-fetch.ts';
-import type { Router } from './router.ts';
 import type { BrokerServices } from './services.ts';
 import { topicFor } from './topic-lookup.ts';
 
@@ -64,25 +65,6 @@ export function sendClientsOn(services: BrokerServices, options: GrowthOptions):
     forget();
     timer?.cancel();
     restore?.();
-  };
-}
-
-/** Brokers that clients are sent to. */
-function frontsOf(cluster: Cluster): ReadonlySet<number> {
-  const fronts = cluster
-    .nodes()
-    .filter(({ draining, roles }) => !draining && roles.includes('front'));
-  return new Set(fronts.map(({ nodeId }) => nodeId));
-}
-
-/** Puts handlers in others' places. @returns how to put those back, unless more has been changed since. */
-function serveBy(services: BrokerServices, handlers: readonly AnyHandler[]): () => void {
-  const changing = services as { router: Router };
-  const before = changing.router;
-  const during = before.with(handlers);
-  changing.router = during;
-  return () => {
-    if (changing.router === during) changing.router = before;
   };
 }
 

@@ -2,6 +2,7 @@
 // they still ask this one, it waits for them. Not for: stopping itself (base/lifecycle.ts).
 import { FloeError } from '../../base/error.ts';
 import { sendClientsAway } from '../../broker/draining.ts';
+import { frontsOf } from '../../broker/elsewhere.ts';
 import type { Broker } from '../../broker/index.ts';
 import type { Membership } from './membership.ts';
 import type { Node } from './node.ts';
@@ -27,9 +28,4 @@ export async function drain(node: Node, place: Membership, broker: Broker): Prom
 
 /** Is there anybody whom clients could go to? */
 const hasOthers = ({ cluster }: Membership) =>
-  cluster
-    .nodes()
-    .some(
-      ({ nodeId, draining, roles }) =>
-        nodeId !== cluster.self.nodeId && !draining && roles.includes('front'),
-    );
+  [...frontsOf(cluster)].some((nodeId) => nodeId !== cluster.self.nodeId);
