@@ -17,7 +17,7 @@ import { listOffsetsApi } from '../src/protocol/messages/02-list-offsets.ts';
 import { metadataApi } from '../src/protocol/messages/03-metadata.ts';
 import { createTopicsApi } from '../src/protocol/messages/19-create-topics.ts';
 import { type Member, TestCluster } from '../test/cluster/cluster.ts';
-import { cpuSeconds } from './peers.ts';
+import { cpuSeconds, megabytes, quantile } from '../test/measured.ts';
 
 const { values: args } = parseArgs({
   options: {
@@ -43,20 +43,9 @@ const WARM_UP_MS = 5_000;
 /** What follows a change (leases, caches, compaction of the first commits) has come to rest. */
 const SETTLE_MS = 15_000;
 
-const portOf = (address: string) => Number(address.split(':').at(-1));
 const topicName = (n: number) => `many-${n}`;
 const show = (what: string, ...values: readonly (string | number)[]) =>
   process.stdout.write(`${what.padEnd(48)}${values.join('  ')}\n`);
-const quantile = (values: readonly number[], q: number) =>
-  Math.round(
-    values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * q))]!,
-  );
-
-/** A value of a process in MB of 2^20 bytes. */
-function megabytes(pid: number, field: 'VmRSS' | 'VmHWM'): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Math.round(Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)![1]) / 1024);
-}
 
 /** All processes of the database server: children of ours, by the way of the shell that keeps them. */
 function postgresPids(): number[] {
@@ -205,8 +194,8 @@ function loaded(n: number): { readonly name: string; readonly index: number } {
 }
 
 /** A steady rate to one broker; times from each request to its answer. */
-async function produce({ kafka }: Member, offset: number, seconds: number): Promise<number[]> {
-  const client = await RawClient.connect(portOf(kafka));
+async function produce({ port }: Member, offset: number, seconds: number): Promise<number[]> {
+  const client = await RawClient.connect(port);
   const records = batchOf(Array.from({ length: RECORDS }, () => VALUE));
   const count = Math.ceil((seconds * 1_000) / EVERY_MS / 2);
   const sent: number[] = [];
@@ -334,7 +323,7 @@ try {
   await meter.top(Number(args.top));
 
   const [one, other] = (await Promise.all(
-    cluster.members.map(({ kafka }) => RawClient.connect(portOf(kafka))),
+    cluster.members.map(({ port }) => RawClient.connect(port)),
   )) as [RawClient, RawClient];
   await asked('Metadata of all topics', cluster.members[0]!, () =>
     one.call(metadataApi, 9, { topics: null } as never),
@@ -366,7 +355,7 @@ try {
   const times = (await load(Number(args.load))).flat();
   show(
     'produce to 100 of them, ms',
-    `p50 ${quantile(times, 0.5)}  p99 ${quantile(times, 0.99)}  of ${times.length}`,
+    `p50 ${Math.round(quantile(times, 0.5))}  p99 ${Math.round(quantile(times, 0.99))}  of ${times.length}`,
   );
   await meter.since(before, 'load');
   await meter.top(Number(args.top));

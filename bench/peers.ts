@@ -132,16 +132,3 @@ export function script(
   const env = { ...process.env, ...environment };
   return execFileSync(join(peersFolder, name), args, { encoding: 'utf8', env });
 }
-
-/** User and system seconds of a process, its threads included. */
-export function cpuSeconds(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(')').at(-1)!.trim().split(' ');
-  // Fields 14 and 15 of proc(5), in ticks of 10 ms.
-  return (Number(fields[11]) + Number(fields[12])) / 100;
-}
-
-/** Most memory that a process has had, in MB of 2^20 bytes. */
-export function peakMegabytes(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)![1]) / 1024);
-}

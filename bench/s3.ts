@@ -18,6 +18,7 @@ import { logSettings } from '../src/storage/log/settings.ts';
 import { testItem } from '../src/storage/log/test-items.ts';
 import { objectSettings, openObjectStore } from '../src/storage/objects/index.ts';
 import type { ObjectStore } from '../src/storage/objects/object-store.ts';
+import { quantile } from '../test/measured.ts';
 import { type DoubleProcess, latencyOf, startDoubleProcess } from '../test/s3/double-process.ts';
 
 const PUT_MS = 100;
@@ -115,9 +116,6 @@ async function throughput(
   const cpuS = (used.user + used.system) / 1e6;
   return { mbS: bytes / 1e6 / elapsed, perCpu: bytes / 1e6 / cpuS };
 }
-
-const quantile = (values: readonly number[], q: number): number =>
-  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * q))]!;
 
 /** One request every 5 ms: acks, and when a consumer that waits at the tail has the records. */
 async function moderate({ log, partitions }: Opened) {

@@ -8,12 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { cpuSeconds, megabytes } from '../test/measured.ts';
 import { FLIGHT_SCHEMAS, makeFlightData } from './flight-data.ts';
 import {
   type Broker,
-  cpuSeconds,
   type Format,
-  peakMegabytes,
   peersFolder,
   python,
   scratchFolder,
@@ -160,7 +159,7 @@ async function measureFloe(
       };
       rows.push(...(await bursts('floe', writer, { bursts: count, baseCpu })));
     }
-    rows.push({ name: 'floe', suite: 'table', rss_mb: peakMegabytes(floe.pid) });
+    rows.push({ name: 'floe', suite: 'table', rss_mb: megabytes(floe.pid, 'VmHWM') });
     return rows;
   } finally {
     await floe.stop();
@@ -210,7 +209,7 @@ async function measureRival(kafka: Broker, rival: Rival, count: number): Promise
       rows: async () => rowsInSqlite(lake, topic),
     };
     const rows = await bursts(name, writer, { bursts: count, baseCpu: 0 });
-    const rss_mb = peakMegabytes(target.pid) + peakMegabytes(kafka.pid);
+    const rss_mb = megabytes(target.pid, 'VmHWM') + megabytes(kafka.pid, 'VmHWM');
     rows.push({ name, suite: 'table', rss_mb });
     return rows;
   } finally {

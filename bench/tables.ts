@@ -11,7 +11,7 @@ import kafkajs, { type Producer } from 'kafkajs';
 import { type ChildNode, startChild } from '../src/cli/child.ts';
 import { call } from '../src/cli/http-client.ts';
 import type { TableStatus } from '../src/table-topic/index.ts';
-import { cpuSeconds, peakMegabytes } from './peers.ts';
+import { cpuSeconds, megabytes } from '../test/measured.ts';
 
 const { values: args } = parseArgs({
   options: {
@@ -113,7 +113,7 @@ try {
     topics,
     records_s: Math.round(records / elapsed),
     cores: Number((used / elapsed).toFixed(2)),
-    rss_mb: peakMegabytes(node.pid),
+    rss_mb: megabytes(node.pid, 'VmHWM'),
     worst_lag_s: Number(worst.toFixed(1)),
     late_looks: `${late} of ${looks}`,
     states: [...states],

@@ -13,6 +13,7 @@ import { fetchApi } from '../src/protocol/messages/01-fetch.ts';
 import { createTopicsApi } from '../src/protocol/messages/19-create-topics.ts';
 import { baseOffset, batchEnd, lastOffsetDelta } from '../src/protocol/record-batch.ts';
 import { TestCluster } from '../test/cluster/cluster.ts';
+import { quantile } from '../test/measured.ts';
 
 const PUT_MS = 100;
 const GET_MS = 30;
@@ -23,11 +24,7 @@ const TOPIC = 'bench';
 const VALUE = 'x'.repeat(1_024);
 const count = Number(process.argv[2] ?? 300);
 
-const portOf = (address: string) => Number(address.split(':').at(-1));
-const quantile = (values: readonly number[], q: number) =>
-  Math.round(
-    values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * q))]!,
-  );
+const ms = (values: readonly number[], q: number) => Math.round(quantile(values, q));
 
 interface Times {
   /** By offset, `performance.now()`. */
@@ -95,7 +92,7 @@ const folder = mkdtempSync(join(tmpdir(), 'floe-two-'));
 const cluster = await TestCluster.start({ folder, brokers: 2, putMs: PUT_MS, getMs: GET_MS });
 try {
   const [one, other] = await Promise.all(
-    cluster.members.map(({ kafka }) => RawClient.connect(portOf(kafka))),
+    cluster.members.map(({ port }) => RawClient.connect(port)),
   );
   await createTopic(one!);
   // Until clients are no longer sent on to the broker that came last.
@@ -117,7 +114,7 @@ try {
     const ends = offsets.map((at) => times.read[at]! - times.sent[at]!);
     const lags = offsets.map((at) => times.read[at]! - times.acked[at]!);
     process.stdout.write(
-      `a record every ${everyMs} ms (${few}): ack p50 ${quantile(acks, 0.5)} p99 ${quantile(acks, 0.99)}; read on the other broker p50 ${quantile(ends, 0.5)} p99 ${quantile(ends, 0.99)}; after the ack p50 ${quantile(lags, 0.5)} p99 ${quantile(lags, 0.99)} ms\n`,
+      `a record every ${everyMs} ms (${few}): ack p50 ${ms(acks, 0.5)} p99 ${ms(acks, 0.99)}; read on the other broker p50 ${ms(ends, 0.5)} p99 ${ms(ends, 0.99)}; after the ack p50 ${ms(lags, 0.5)} p99 ${ms(lags, 0.99)} ms\n`,
     );
   }
   for (const client of [one!, other!]) client.close();

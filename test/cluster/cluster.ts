@@ -64,6 +64,11 @@ export class Member {
     return [this.postgres, this.s3, this.hints, this.http];
   }
 
+  /** Of its Kafka listener. */
+  get port(): number {
+    return Number(this.kafka.split(':').at(-1));
+  }
+
   get up(): boolean {
     return this.#node !== undefined;
   }

@@ -3,7 +3,7 @@
 // crawls, then the database. What must hold: nothing is refused or lost, latency grows, memory doesn't, the small client
 // waits for the store but not for the greedy one, and once the trouble is over all is as before, by itself.
 //   npm run overload [-- --seconds 12]
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,6 +13,7 @@ import { batchOf, fetchRequest, produceRequest } from '../../src/broker/testing/
 import { kafkaClient } from '../../src/cli/kafka-client.ts';
 import { produceApi } from '../../src/protocol/messages/00-produce.ts';
 import { fetchApi } from '../../src/protocol/messages/01-fetch.ts';
+import { megabytes, quantile } from '../measured.ts';
 import { latencyOf } from '../s3/double-process.ts';
 import { TestCluster } from './cluster.ts';
 
@@ -88,15 +89,6 @@ async function deaf(port: number): Promise<RawClient> {
   return client;
 }
 
-/** Bytes of memory of a process, kernel's count. */
-function residentBytes(pid: number): number {
-  const [, kib] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))!;
-  return Number(kib) * 1024;
-}
-
-const quantile = (values: readonly number[], q: number) =>
-  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * q))] ?? 0;
-
 interface Phase {
   readonly name: string;
   readonly p50: number;
@@ -109,14 +101,14 @@ async function phase(name: string, pid: number): Promise<Phase> {
   seen = nothing();
   const mine = seen;
   for (const endMs = performance.now() + PHASE_MS; performance.now() < endMs; ) {
-    mine.rss.push(residentBytes(pid));
+    mine.rss.push(megabytes(pid, 'VmRSS'));
     await sleep(200);
   }
   const found = {
     name,
     p50: quantile(mine.modestMs, 0.5),
     p99: quantile(mine.modestMs, 0.99),
-    rss: Math.max(...mine.rss) / MIB,
+    rss: Math.max(...mine.rss),
     mibs: mine.greedyBytes / MIB / (PHASE_MS / 1_000),
   };
   const ms = (value: number) => `${value.toFixed(0)} ms`.padStart(9);
