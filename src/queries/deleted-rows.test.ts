@@ -252,3 +252,24 @@ test('a file whose own columns hide the places of its rows is refused, not misre
   await fixture.table.commit({ added: [await positionDeletes([[file, 3]])] });
   await expect(ids()).rejects.toMatchObject({ code: 'unsupported' });
 });
+
+test.each([
+  ['has no pos', 'SELECT file_path FROM', '{file_path: 2147483546}'],
+  ['has a text for pos', "SELECT file_path, 'three' AS pos FROM", undefined],
+])(
+  'a position delete file that %s is named, and the query is not blamed',
+  async (_, select, fieldIds) => {
+    const file = await data(0, 10);
+    const shown = `(SELECT '${file.filePath}' AS file_path)`;
+    const wrong = await fixture.write(`${select} ${shown}`, {
+      fieldIds: fieldIds ?? '{file_path: 2147483546, pos: 2147483545}',
+      changes: { content: 1 },
+    });
+    await fixture.table.commit({ added: [file, wrong] });
+    await expect(ids()).rejects.toMatchObject({
+      code: 'corrupt',
+      message: expect.stringContaining(wrong.filePath),
+    });
+    expect(await fixture.rows('SELECT 1')).toEqual([[1]]);
+  },
+);

@@ -105,10 +105,38 @@ export async function loadDeletedRows(
   const listed = listedRows(rows.files, pathOf);
   // A scan joins the table: each chunk must be there once.
   const all = listed === undefined ? `FROM ${qualified}` : `FROM ${qualified} UNION ALL ${listed}`;
-  await connection.run(
-    `CREATE OR REPLACE TABLE ${qualified} AS SELECT chunk, bit_or(bits) AS bits FROM (${all}) GROUP BY chunk`,
+  try {
+    await connection.run(
+      `CREATE OR REPLACE TABLE ${qualified} AS SELECT chunk, bit_or(bits) AS bits FROM (${all}) GROUP BY chunk`,
+    );
+  } catch (caught) {
+    throw notAsSpecified(caught, rows.files) ?? caught;
+  }
+}
+
+/** Position delete files to be named in an error. */
+const MAX_NAMED = 3;
+
+/** The query isn't to blame when one of the files has not the columns that it should have. */
+function notAsSpecified(caught: unknown, files: readonly ScanFile[]): FloeError | undefined {
+  const text = caught instanceof Error ? caught.message : String(caught);
+  if (!/^(Binder|Conversion) Error/.test(text)) return undefined;
+  const uris = new Set(
+    files.flatMap(({ positionDeletes }) =>
+      positionDeletes.filter(isListed).map(({ file }) => file.filePath),
+    ),
+  );
+  const named = [...uris].slice(0, MAX_NAMED).join(', ');
+  const more = uris.size > MAX_NAMED ? ` and ${uris.size - MAX_NAMED} more` : '';
+  const [what = text] = text.split('\n');
+  return new FloeError(
+    'corrupt',
+    `a position delete file has no columns file_path (string) and pos (long): one of ${named}${more}; have its writer write it anew (${what})`,
+    { cause: caught },
   );
 }
+
+const isListed = ({ file }: ScanDelete) => file.fileFormat !== 'PUFFIN';
 
 type Bitmaps = ReadonlyMap<bigint, Uint8Array>;
 
@@ -153,7 +181,6 @@ function listedRows(
   files: readonly ScanFile[],
   pathOf: (uri: string) => string,
 ): string | undefined {
-  const isListed = ({ file }: ScanDelete) => file.fileFormat !== 'PUFFIN';
   const listed = new Map<string, ScanDelete>();
   const concerned: string[] = [];
   for (const [number, { file, sequenceNumber, positionDeletes }] of files.entries()) {
