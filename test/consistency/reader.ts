@@ -62,8 +62,11 @@ export async function poll(client: WireClient, at: Position): Promise<Fetched> {
     await sleep(WAIT_MS);
     return { records: [], next: at.offset };
   }
-  if (answer === undefined || answer.errorCode !== 0)
-    throw Object.assign(new Error('fetch refused'), { type: String(answer?.errorCode ?? 'EMPTY') });
+  if (answer === undefined || answer.errorCode !== 0) {
+    const type = String(answer?.errorCode ?? 'EMPTY');
+    const text = `fetch of partition ${at.partition} from ${at.offset} refused: ${type}`;
+    throw Object.assign(new Error(text), { type });
+  }
   const bytes = answer.records;
   return bytes === null
     ? { records: [], next: at.offset }
