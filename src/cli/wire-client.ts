@@ -55,7 +55,9 @@ async function openWire(server: string): Promise<WireClient> {
   const socket = await open(server);
   const frames = new FrameDecoder(256 * 1024 * 1024);
   const waiting: { resolve(frame: Buffer): void; reject(error: Error): void }[] = [];
+  let ended: Error | undefined;
   const fail = (error: Error) => {
+    ended ??= error;
     for (const { reject } of waiting.splice(0)) reject(error);
   };
   socket.setTimeout(ANSWER_LIMIT_MS, () =>
@@ -69,6 +71,8 @@ async function openWire(server: string): Promise<WireClient> {
   let correlationId = 0;
   return {
     async ask(api, request, version = api.maxVersion) {
+      // No event comes any more that would settle an answer.
+      if (ended !== undefined) throw ended;
       const answer = new Promise<Buffer>((resolve, reject) => waiting.push({ resolve, reject }));
       correlationId += 1;
       for (const piece of encodeRequest({
