@@ -32,6 +32,8 @@ export interface ByteSource {
   readonly alignment?: number;
   /** These objects are gone: lets go of what is held open, or their space would not come back. */
   forget?(keys: readonly string[]): void;
+  /** Bytes of this object came damaged, perhaps on their way only: what is kept of them between here and the store is not to be read again. */
+  distrust?(key: string): void;
 }
 
 /** Reads by range GETs of the store, all at once. */

@@ -207,6 +207,25 @@ test('a plan that went stale is made again, and only real damage is an error', a
   expect(offsetsOf(await log.readAll(b, { reader: fresh }))).toEqual([0]);
 });
 
+test('bytes that a source keeps damaged are read past what it keeps, and nobody hears of it', async () => {
+  const [a] = partitions as [number];
+  const reply = await log.append([{ partitionId: a, records: records(5) }]);
+  let isDamaged = true;
+  const reader = log.openReader({
+    async read(object, reads, options) {
+      await log.source.read(object, reads, options);
+      if (isDamaged) for (const { into } of reads) into[into.length - 1]! ^= 1;
+    },
+    distrust(key) {
+      expect(key).toBe(reply.objectKey);
+      isDamaged = false;
+    },
+  });
+  reader.follow(reply);
+  expect(offsetsOf(await log.readAll(a, { reader }))).toEqual([0]);
+  expect(isDamaged).toBe(false);
+});
+
 function damage(key: string, position: number): void {
   const fd = openSync(join(log.root, key), 'r+');
   writeSync(fd, Buffer.from([0xa5, 0x5a, 0xa5]), 0, 3, position);

@@ -248,7 +248,10 @@ export class LogReader implements ColdReader {
       loader.release(pieces);
       // Bytes that failed a check must not be found again.
       if (isFloeError(caught, 'corrupt'))
-        for (const { object } of segments) loader.forget(object.objectId);
+        for (const { object } of segments) {
+          loader.forget(object.objectId);
+          this.#options.source.distrust?.(object.key);
+        }
       throw caught;
     }
   }

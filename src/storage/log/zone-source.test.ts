@@ -104,6 +104,29 @@ function zone(count: number) {
   return { nodes, dead, served, owner };
 }
 
+test('bytes that came damaged are asked for again, of the store itself', async () => {
+  const { nodes, owner } = zone(3);
+  const keeper = nodes[owner(WAL)]!;
+  const other = nodes[(owner(WAL) + 1) % 3]!;
+  const { get } = store;
+  let damaged = 1;
+  store.get = async (...args) => {
+    const found = await get.call(store, ...args);
+    if (damaged-- > 0) found[100]! ^= 1;
+    return found;
+  };
+  // The damage is kept by the owner, and handed on.
+  for (const node of [keeper, other]) await expect(read(node, WAL, 0, KIB)).rejects.toThrow();
+  other.distrust!(WAL);
+  await read(other, WAL, 0, KIB);
+  await expect(read(keeper, WAL, 0, KIB)).rejects.toThrow();
+  keeper.distrust!(WAL);
+  await read(keeper, WAL, 0, KIB);
+  const asked = gets.length;
+  for (const node of [keeper, other]) await read(node, WAL, KIB, KIB);
+  expect(gets).toHaveLength(asked);
+});
+
 test('a zone asks for each chunk about once', async () => {
   const { nodes } = zone(3);
   for (let object = 0; object < 6; object += 1) {

@@ -46,6 +46,9 @@ export interface ZoneSource extends ByteSource {
 /** A peer that failed is left alone for so long. */
 const REST_MS = 2_000;
 
+/** Damage on the way is rare: of more objects than this the oldest are trusted again. */
+const MAX_DISTRUSTED = 1_000;
+
 export function zoneSource(options: ZoneSourceOptions): ZoneSource {
   return new Zone(options);
 }
@@ -57,6 +60,8 @@ class Zone implements ZoneSource {
   /** Until when a peer isn't asked, by the monotonic clock. */
   readonly #resting = new WeakMap<ZonePeer, number>();
   #ownerOf: (key: string) => ZonePeer | undefined = () => undefined;
+  /** Objects that aren't asked of peers, who may have kept what was damaged. The latest last. */
+  readonly #distrusted = new Set<string>();
 
   constructor(options: ZoneSourceOptions) {
     const { store, settings, metrics } = options;
@@ -95,6 +100,15 @@ class Zone implements ZoneSource {
 
   forget(keys: readonly string[]): void {
     this.#chunks.forget(keys);
+    for (const key of keys) this.#distrusted.delete(key);
+  }
+
+  distrust(key: string): void {
+    this.#chunks.forget([key]);
+    this.#distrusted.delete(key);
+    this.#distrusted.add(key);
+    if (this.#distrusted.size > MAX_DISTRUSTED)
+      this.#distrusted.delete(this.#distrusted.values().next().value!);
   }
 
   async read(
@@ -119,8 +133,9 @@ class Zone implements ZoneSource {
     if (filled < need) throw tooShort(key, position, need);
   }
 
-  /** Undefined when there is no owner but this node, or it didn't answer. */
+  /** Undefined when there is no owner but this node, it didn't answer, or what it gave was damaged. */
   async #fromPeer(key: string, start: number, into: Uint8Array): Promise<number | undefined> {
+    if (this.#distrusted.has(key)) return undefined;
     const peer = this.#ownerOf(key);
     const { clock, settings, metrics } = this.#options;
     if (peer === undefined || (this.#resting.get(peer) ?? -Infinity) > clock.monotonic())
