@@ -1,10 +1,11 @@
 // A real S3 for tests: one that is running (FLOE_S3_ENDPOINT), or a moto_server started here on a free loopback
 // port and ended by its own handle. Everything in it is gone when it stops.
-// Any access key is taken. It models conditional writes faithfully; it is no measure of speed.
+// Any access key is taken. It answers one request at a time: no measure of speed.
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { endTogether } from '../../src/cli/child.ts';
@@ -12,6 +13,7 @@ import { endTogether } from '../../src/cli/child.ts';
 const run = promisify(execFile);
 const VENV = join(process.env['FLOE_CACHE'] ?? join(homedir(), '.cache', 'floe'), 'test-s3');
 const MOTO = join(VENV, 'bin', 'moto_server');
+const ONE_AT_A_TIME = fileURLToPath(new URL('one_at_a_time.py', import.meta.url));
 const START_LIMIT_MS = 30_000;
 
 export interface TestS3 {
@@ -42,7 +44,7 @@ export async function startS3(): Promise<TestS3 | undefined> {
   const given = process.env['FLOE_S3_ENDPOINT'];
   if (given !== undefined && given !== '') return connect(given, async () => {});
   if (!existsSync(MOTO)) return undefined;
-  const child = spawn(MOTO, ['-H', '127.0.0.1', '-p', '0'], {
+  const child = spawn(join(VENV, 'bin', 'python'), [ONE_AT_A_TIME, '-H', '127.0.0.1', '-p', '0'], {
     stdio: ['ignore', 'pipe', 'pipe'],
     // Short pages, so that small tests turn them.
     env: { ...process.env, MOTO_S3_DEFAULT_MAX_KEYS: '10' },
