@@ -1,6 +1,6 @@
 // Cases in which a file's own layout decides: nested renames, names that writers escape, files without ids.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Schema } from '../formats/iceberg/index.ts';
+import { mappingOf, NAME_MAPPING, type Schema } from '../formats/iceberg/index.ts';
 import { SqlFixture } from './testing.ts';
 
 const schema: Schema = {
@@ -76,6 +76,19 @@ test('a file without ids is read by the table’s name mapping', async () => {
   const file = await fixture.write('SELECT 1 AS "ID", {first_name: \'x\'} AS who, 5 AS other');
   await fixture.table.commit({ added: [file] });
   expect(await fixture.rows('SELECT id, who.first, tags FROM people')).toEqual([[1, 'x', null]]);
+});
+
+test('a name mapping goes into lists and not into columns that it doesn’t name', async () => {
+  const mapping = mappingOf(schema);
+  fixture.table.update({
+    action: 'set-properties',
+    updates: { [NAME_MAPPING]: JSON.stringify(mapping) },
+  });
+  const file = await fixture.write("SELECT 1 AS id, [{key: 'p'}] AS tags, {id: 7} AS other");
+  await fixture.table.commit({ added: [file] });
+  expect(await fixture.rows('SELECT id, tags, who FROM people')).toEqual([
+    [1, [{ key: 'p' }], null],
+  ]);
 });
 
 test('an identity partition column that is not in the file comes from the partition', async () => {

@@ -3,6 +3,7 @@
 // columns that a Hive-style writer left out of the file. Each costs a look at the file's footer.
 // Source: Iceberg table spec, "Column Projection" and "Name Mapping Serialization".
 import type { DuckDBConnection } from '@duckdb/node-api';
+import type { FieldRepetitionType, SchemaElement } from 'hyparquet';
 import { FloeError } from '../base/error.ts';
 import {
   type DataFile,
@@ -12,10 +13,14 @@ import {
   isMap,
   isPrimitive,
   isStruct,
+  NAME_MAPPING,
+  type NameMapping,
+  nameMapping,
   type ScanFile,
   type Schema,
   type TableMetadata,
 } from '../formats/iceberg/index.ts';
+import { type FileNode, fileTree } from '../formats/parquet/read/tree.ts';
 import { pathLiteral } from './sql-text.ts';
 
 /** A column of a file, or a part of one. */
@@ -33,8 +38,6 @@ export interface Layout {
 
 /** Names that every writer puts into Parquet as they are. */
 const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
-
-const NAME_MAPPING = 'schema.name-mapping.default';
 
 /** The files of a plan whose columns can't be trusted to be found by top-level id and nested name. */
 export function needLayout(
@@ -109,7 +112,7 @@ export class LayoutCache {
     const missing = uris.filter((uri) => !this.#kept.has(uri));
     const found = new Map(uris.map((uri) => [uri, this.#kept.get(uri)]));
     if (missing.length > 0) {
-      const mapping = parseMapping(metadata.properties?.[NAME_MAPPING]);
+      const mapping = nameMapping(metadata) ?? [];
       const read = await readLayouts(connection, missing.map(pathOf), mapping);
       for (const uri of missing) {
         const layout = read.get(pathOf(uri));
@@ -132,83 +135,38 @@ export interface LayoutContext {
   readonly metadata: TableMetadata;
 }
 
-interface FlatNode {
-  readonly name: string;
-  readonly fieldId: number | undefined;
-  readonly childCount: number;
-}
-
 async function readLayouts(
   connection: DuckDBConnection,
   paths: readonly string[],
-  mapping: readonly MappedName[],
+  mapping: NameMapping,
 ): Promise<Map<string, Layout>> {
   const reader = await connection.runAndReadAll(
-    `SELECT file_name, name, field_id, num_children FROM parquet_schema([${paths.map(pathLiteral).join(', ')}])`,
+    `SELECT file_name, name, field_id, num_children, repetition_type FROM parquet_schema([${paths.map(pathLiteral).join(', ')}])`,
   );
-  const flat = new Map<string, FlatNode[]>();
-  for (const [file, name, fieldId, children] of reader.getRows()) {
-    const nodes = flat.get(String(file)) ?? [];
-    flat.set(String(file), nodes);
-    nodes.push({
+  const elements = new Map<string, SchemaElement[]>();
+  for (const [file, name, fieldId, children, repetition] of reader.getRows()) {
+    const ofFile = elements.get(String(file)) ?? [];
+    elements.set(String(file), ofFile);
+    ofFile.push({
       name: String(name),
-      fieldId: fieldId === null ? undefined : Number(fieldId),
-      childCount: Number(children ?? 0),
+      ...(fieldId === null ? {} : { field_id: Number(fieldId) }),
+      num_children: Number(children ?? 0),
+      ...(repetition === null ? {} : { repetition_type: repetition as FieldRepetitionType }),
     });
   }
-  return new Map([...flat].map(([file, nodes]) => [file, toLayout(nodes, mapping)]));
+  return new Map([...elements].map(([file, flat]) => [file, layoutOf(fileTree(flat, mapping))]));
 }
 
-/** The footer lists the tree depth first, root before all. */
-function toLayout(nodes: readonly FlatNode[], mapping: readonly MappedName[]): Layout {
-  let at = 0;
-  const take = (): LayoutNode => {
-    const node = nodes[at++];
-    if (node === undefined) throw new FloeError('corrupt', 'a Parquet schema ends too early');
-    const children = Array.from({ length: node.childCount }, take);
-    return { name: node.name, fieldId: node.fieldId, children };
-  };
-  const root = take();
-  const columns = hasIds(root) ? root.children : withMapping(root.children, mapping);
+function layoutOf(nodes: readonly FileNode[]): Layout {
+  const columns = nodes.map(layoutNode);
   return { columns, text: JSON.stringify(columns) };
 }
 
-const hasIds = (node: LayoutNode): boolean =>
-  node.fieldId !== undefined || node.children.some(hasIds);
-
-interface MappedName {
-  readonly 'field-id'?: number;
-  readonly names: readonly string[];
-  readonly fields?: readonly MappedName[];
-}
-
-function parseMapping(text: string | undefined): readonly MappedName[] {
-  if (text === undefined) return [];
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return Array.isArray(parsed) ? (parsed as MappedName[]) : [];
-  } catch (caught) {
-    throw new FloeError('corrupt', `table property ${NAME_MAPPING} is not JSON`, {
-      cause: caught,
-    });
-  }
-}
-
-/** Ids by name, for a file that has none. The repeated groups inside lists and maps are no fields: they are passed through. */
-function withMapping(
-  nodes: readonly LayoutNode[],
-  mapping: readonly MappedName[],
-): readonly LayoutNode[] {
-  return nodes.map((node) => {
-    const mapped = mapping.find((one) => one.names.includes(node.name));
-    const inner = mapped?.fields ?? (mapped === undefined ? mapping : []);
-    return {
-      name: node.name,
-      fieldId: mapped?.['field-id'],
-      children: withMapping(node.children, inner),
-    };
-  });
-}
+const layoutNode = ({ element, fieldId, children }: FileNode): LayoutNode => ({
+  name: element.name,
+  fieldId,
+  children: children.map(layoutNode),
+});
 
 /** The parts of a column that its Iceberg type speaks of: a struct's fields, a list's element, a map's key and value. */
 export function partsOf(type: IcebergType, node: LayoutNode): readonly LayoutNode[] {

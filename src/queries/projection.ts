@@ -1,7 +1,5 @@
 // SQL that gives a table's column out of a file whose layout is known: by field id at every depth.
 import {
-  type BoundPartitionSpec,
-  type DataFile,
   type IcebergType,
   isList,
   isMap,
@@ -28,18 +26,6 @@ export function columnExpression(
   if (value !== undefined && value !== null && isPrimitive(field.type))
     return constant(field.type, singleValueToJson(field.type, value));
   return missing(field);
-}
-
-/** Values of identity partition fields by source column: what a file may leave out. */
-export function identityValues(
-  file: DataFile,
-  spec: BoundPartitionSpec | undefined,
-): ReadonlyMap<number, PartitionValue> {
-  const values = new Map<number, PartitionValue>();
-  for (const [index, { field, transform }] of (spec?.fields ?? []).entries())
-    if (transform.name === 'identity')
-      values.set(field['source-id'], file.partition[index] ?? null);
-  return values;
 }
 
 /** `initial-default`, or null. */

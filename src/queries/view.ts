@@ -5,6 +5,7 @@ import { FloeError } from '../base/error.ts';
 import {
   type BoundPartitionSpec,
   findField,
+  identityValues,
   isPrimitive,
   type NestedField,
   partitionKey,
@@ -21,7 +22,7 @@ import {
   withoutDeleted,
 } from './deleted-rows.ts';
 import type { Layout } from './layout.ts';
-import { columnExpression, constantText, identityValues } from './projection.ts';
+import { columnExpression, constantText } from './projection.ts';
 import {
   duckType,
   FILE_INDEX,

@@ -10,7 +10,7 @@ import type {
   TableUpdate,
 } from '../catalog/catalog.ts';
 import type { ProposedStruct } from '../formats/arrow/proposed-schema.ts';
-import { currentSchema, indexSchema } from '../formats/iceberg/index.ts';
+import { currentSchema, indexSchema, mappingProperty } from '../formats/iceberg/index.ts';
 import type { Schema, SortOrder, TableMetadata } from '../formats/iceberg/types.ts';
 import { fileLayout } from '../formats/parquet/layout.ts';
 import { type Evolution, evolve } from './evolve.ts';
@@ -123,12 +123,13 @@ export function claimTable(
   catalog: Catalog,
   table: LoadedTable,
   owner: TableOwner,
+  properties: Readonly<Record<string, string>> = {},
 ): Promise<LoadedTable> {
   const removals = formerMarks(table.metadata.properties ?? {}, owner);
   return catalog.commitTable(table.identifier, {
     requirements: [{ type: 'assert-table-uuid', uuid: table.metadata['table-uuid'] }],
     updates: [
-      setProperties({ ...TABLE_PROPERTIES, ...ownerProperties(owner) }),
+      setProperties({ ...TABLE_PROPERTIES, ...ownerProperties(owner), ...properties }),
       ...(removals.length === 0 ? [] : [{ action: 'remove-properties', removals }]),
     ],
   });
@@ -171,7 +172,7 @@ export async function evolveTable(
     try {
       const after = await catalog.commitTable(request.identifier, {
         requirements: schemaRequirements(metadata),
-        updates: schemaUpdates(evolution, schema),
+        updates: schemaUpdates(evolution, metadata),
       });
       return { table: after, evolution };
     } catch (caught) {
@@ -190,9 +191,9 @@ function schemaRequirements(metadata: TableMetadata): TableRequirement[] {
   ];
 }
 
-function schemaUpdates(evolution: Evolution, before: Schema): TableUpdate[] {
-  const map = setProperties({ [FIELDS_PROPERTY]: formatFieldMap(evolution.fields) });
-  if (evolution.schema === before) return [map];
+function schemaUpdates(evolution: Evolution, metadata: TableMetadata): TableUpdate[] {
+  const fields = { [FIELDS_PROPERTY]: formatFieldMap(evolution.fields) };
+  if (evolution.schema === currentSchema(metadata)) return [setProperties(fields)];
   return [
     {
       action: 'add-schema',
@@ -200,7 +201,7 @@ function schemaUpdates(evolution: Evolution, before: Schema): TableUpdate[] {
       'last-column-id': evolution.lastColumnId,
     },
     { action: 'set-current-schema', 'schema-id': -1 },
-    map,
+    setProperties({ ...fields, ...mappingProperty(metadata, evolution.schema) }),
   ];
 }
 

@@ -2,7 +2,7 @@
 // is somebody else's is refused with the setting that would change that.
 // Not for: creating it (binding.ts), the table of dead letters (dead-letter-binding.ts).
 import type { Catalog, LoadedTable, TableIdentifier } from '../catalog/catalog.ts';
-import { currentSchema } from '../formats/iceberg/index.ts';
+import { currentSchema, mappingOfTable, NAME_MAPPING } from '../formats/iceberg/index.ts';
 import { claimTable, findTable } from './catalog-table.ts';
 import type { TopicConfigs } from './settings/index.ts';
 import { isShared, type TableOwner } from './table-owner.ts';
@@ -84,7 +84,10 @@ async function adopt(
       `${tableText(table.identifier)} can't be adopted: its columns ${names} are required and a topic may leave any column empty`,
     );
   }
-  return claimTable(catalog, table, owner);
+  // Files without field ids may be in it: whatever its columns are called later, they are found by the names of now.
+  const { properties } = table.metadata;
+  const mapping = properties?.[NAME_MAPPING] ?? JSON.stringify(mappingOfTable(table.metadata));
+  return claimTable(catalog, table, owner, { [NAME_MAPPING]: mapping });
 }
 
 /** The table was there and is missing. */

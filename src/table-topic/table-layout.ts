@@ -9,7 +9,7 @@ import type {
   TableRequirement,
   TableUpdate,
 } from '../catalog/catalog.ts';
-import { currentSchema } from '../formats/iceberg/index.ts';
+import { currentSchema, mappingProperty } from '../formats/iceberg/index.ts';
 import type { PartitionField, Schema, SortField, TableMetadata } from '../formats/iceberg/types.ts';
 import type { ColumnPath } from './column-list.ts';
 import {
@@ -176,6 +176,7 @@ function schemaChange(metadata: TableMetadata, schema: Schema): Changes {
   if (schema === currentSchema(metadata)) return NOTHING;
   const current = metadata['current-schema-id'];
   const last = metadata['last-column-id'];
+  const mapping = mappingProperty(metadata, schema);
   return {
     requirements: [
       { type: 'assert-current-schema-id', 'current-schema-id': current },
@@ -184,6 +185,9 @@ function schemaChange(metadata: TableMetadata, schema: Schema): Changes {
     updates: [
       { action: 'add-schema', schema, 'last-column-id': last },
       { action: 'set-current-schema', 'schema-id': -1 },
+      ...(Object.keys(mapping).length === 0
+        ? []
+        : [{ action: 'set-properties', updates: mapping }]),
     ],
   };
 }

@@ -26,6 +26,7 @@ export * from './metadata-update.ts';
 export * from './partition.ts';
 export type { CompareOperator, Predicate } from './predicate.ts';
 export * from './primitive.ts';
+export * from './projection.ts';
 export { checkRequirements } from './requirements.ts';
 export * from './scan.ts';
 export * from './schema.ts';

@@ -1,5 +1,5 @@
 // Some columns of a Parquet file as column buffers, through hyparquet: what keys are read back from where read/ refuses a
-// file (no field ids, DELTA encodings). Compaction leaves such a file as it is; an index of keys must know every
+// file (columns that it lacks, DELTA encodings). Compaction leaves such a file as it is; an index of keys must know every
 // live row, whoever wrote it, or a change would leave the old row in the table. A value per cell is the price, and only
 // such files pay it.
 // Values come raw, as they are stored: a detour over dates and floating decimals would change them. By row group, so
@@ -17,23 +17,34 @@ import { BytesColumn, FixedColumn } from '../arrow/byte-columns.ts';
 import type { Column } from '../arrow/column.ts';
 import { BooleanColumn, FloatColumn, Int32Column, Int64Column } from '../arrow/scalar-columns.ts';
 import { createColumn } from '../arrow/table-columns.ts';
-import type { PrimitiveTypeName } from '../iceberg/types.ts';
+import type { NameMapping } from '../iceberg/projection.ts';
+import type { PartitionValue, PrimitiveTypeName } from '../iceberg/types.ts';
+import { encodeSingleValue, type PrimitiveValue } from '../iceberg/value.ts';
 import { parquetCompressors } from './compressors.ts';
+import { type FileNode, fileTree } from './read/tree.ts';
 
 /** A column that is wanted; it may be inside structs. */
 export interface WantedColumn {
   readonly fieldId: number;
-  /** Names from the root: what files without field ids are read by. */
-  readonly path: readonly string[];
   readonly type: PrimitiveTypeName;
+  /** Its value in each row of a file that lacks it. */
+  readonly missing: PartitionValue;
 }
 
 export interface ColumnGroup {
   /** Of the first row in the file. */
   readonly firstRow: number;
   readonly rowCount: number;
-  /** In the order they were asked for; a column that the file lacks is all null. */
+  /** In the order they were asked for. */
   readonly columns: readonly Column[];
+}
+
+export interface ColumnFile {
+  readonly name: string;
+  readonly bytes: number;
+  readonly read: RangeReader;
+  /** The field ids of a file that has none. */
+  readonly mapping: NameMapping;
 }
 
 /** Reads `[start, end)` of a file. */
@@ -44,7 +55,7 @@ export type RangeReader = (start: number, end: number) => Promise<Uint8Array>;
  * @throws FloeError `corrupt`, `unsupported`, or what `read` throws.
  */
 export async function* readColumns(
-  file: { readonly bytes: number; readonly read: RangeReader; readonly name: string },
+  file: ColumnFile,
   wanted: readonly WantedColumn[],
   from = 0,
 ): AsyncGenerator<ColumnGroup> {
@@ -59,7 +70,8 @@ export async function* readColumns(
     },
   };
   const metadata = await parsed(file.name, () => parquetMetadataAsync(buffer));
-  const places = wanted.map((one) => placeOf(metadata, one));
+  const leaves = leavesOf(fileTree(metadata.schema, file.mapping));
+  const places = wanted.map(({ fieldId }) => leaves.find((one) => one.fieldId === fieldId));
   // Raw values: what a logical type would make of them isn't exact.
   for (const element of metadata.schema as {
     -readonly [K in keyof SchemaElement]: SchemaElement[K];
@@ -93,30 +105,16 @@ async function parsed<T>(name: string, work: () => Promise<T>): Promise<T> {
 }
 
 interface Place {
+  readonly fieldId: number | undefined;
   readonly path: readonly string[];
   readonly element: SchemaElement;
 }
 
-/** Where a column is in this file: by field id, else by name where the file has no ids. */
-function placeOf(metadata: FileMetaData, wanted: WantedColumn): Place | undefined {
-  const leaves: Place[] = [];
-  let next = 1;
-  const walk = (path: readonly string[], children: number) => {
-    for (let n = 0; n < children; n += 1) {
-      const element = metadata.schema[next]!;
-      next += 1;
-      const here = [...path, element.name];
-      if (element.num_children !== undefined && element.num_children > 0)
-        walk(here, element.num_children);
-      else leaves.push({ path: here, element });
-    }
-  };
-  walk([], metadata.schema[0]?.num_children ?? 0);
-  const byId = leaves.find(({ element }) => element.field_id === wanted.fieldId);
-  if (byId !== undefined) return byId;
-  if (leaves.some(({ element }) => element.field_id !== undefined)) return undefined;
-  return leaves.find(({ path }) => path.join('\u0000') === wanted.path.join('\u0000'));
-}
+const leavesOf = (nodes: readonly FileNode[], above: readonly string[] = []): Place[] =>
+  nodes.flatMap(({ element, fieldId, children }) => {
+    const path = [...above, element.name];
+    return children.length > 0 ? leavesOf(children, path) : [{ fieldId, path, element }];
+  });
 
 interface GroupRequest {
   readonly buffer: AsyncBuffer;
@@ -149,12 +147,13 @@ async function readGroup(request: GroupRequest): Promise<Column[]> {
       },
     });
   }
-  return wanted.map(({ type }, n) => {
+  return wanted.map(({ type, missing }, n) => {
     const place = places[n];
     const column = createColumn(type);
-    if (place !== undefined) {
-      for (const chunk of chunks.get(place.path[0]!) ?? [])
-        fill(column, inner(chunk, place.path), place.element);
+    if (place === undefined) {
+      if (missing !== null) fill(column, new Array(rowCount).fill(stored(type, missing)));
+    } else {
+      for (const chunk of chunks.get(place.path[0]!) ?? []) fill(column, inner(chunk, place.path));
     }
     column.padTo(rowCount);
     if (column.length !== rowCount)
@@ -176,10 +175,14 @@ function inner(chunk: ArrayLike<unknown>, path: readonly string[]): ArrayLike<un
   });
 }
 
-function fill(column: Column, values: ArrayLike<unknown>, element: SchemaElement): void {
+/** A value as files have it: text is bytes there. */
+const stored = (type: PrimitiveTypeName, value: PrimitiveValue) =>
+  typeof value === 'string' ? encodeSingleValue(type, value) : value;
+
+function fill(column: Column, values: ArrayLike<unknown>): void {
   const { length } = values;
   column.reserve(column.length + length);
-  const append = appendRaw(column, element);
+  const append = appendRaw(column);
   for (let n = 0; n < length; n += 1) {
     const value = values[n];
     if (value === null || value === undefined) column.appendNull();
@@ -188,7 +191,7 @@ function fill(column: Column, values: ArrayLike<unknown>, element: SchemaElement
 }
 
 /** A stored value of the file's physical type into a column of the table's type (Iceberg's promotions included). */
-function appendRaw(column: Column, element: SchemaElement): (value: unknown) => void {
+function appendRaw(column: Column): (value: unknown) => void {
   if (column instanceof Int32Column) return (value) => column.append(Number(value));
   if (column instanceof Int64Column) {
     return (value) => {
@@ -210,5 +213,5 @@ function appendRaw(column: Column, element: SchemaElement): (value: unknown) => 
       else column.append(value as Uint8Array, 0);
     };
   }
-  throw new FloeError('unsupported', `a column of ${element.name} can't be read back`);
+  throw new FloeError('unsupported', `a column of ${String(column.type)} can't be read back`);
 }

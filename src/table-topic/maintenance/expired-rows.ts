@@ -11,15 +11,11 @@ import {
   type FileReader,
   manifestSource,
   planScan,
+  projectionOf,
 } from '../../formats/iceberg/index.ts';
 import type { ScanFile } from '../../formats/iceberg/scan.ts';
 import { type FieldInSchema, findField, onlyFields } from '../../formats/iceberg/schema.ts';
-import type {
-  DataFile,
-  PrimitiveTypeName,
-  Schema,
-  TableMetadata,
-} from '../../formats/iceberg/types.ts';
+import type { DataFile, PrimitiveTypeName, TableMetadata } from '../../formats/iceberg/types.ts';
 import { decodeSingleValue } from '../../formats/iceberg/value.ts';
 import { SparseParquet } from '../../formats/parquet/read/sparse-file.ts';
 import { type ColumnPath, formatPath } from '../column-list.ts';
@@ -100,12 +96,7 @@ export class ExpiredRows {
     const deletes = new DeleteFiles(this.#io);
     const hits: RowHit[] = [];
     for (const scan of files) {
-      const found = await this.#hit(scan, {
-        time,
-        deletes,
-        schema: currentSchema(metadata),
-        leftAlone,
-      });
+      const found = await this.#hit(scan, { time, deletes, metadata, leftAlone });
       if (found !== undefined && found.positions.length > 0) hits.push(found);
     }
     const made = await deleteRows(metadata, hits, prefix);
@@ -117,12 +108,12 @@ export class ExpiredRows {
     reading: {
       readonly time: TimeColumn;
       readonly deletes: DeleteFiles;
-      readonly schema: Schema;
+      readonly metadata: TableMetadata;
       readonly leftAlone: ReadonlySet<string> | undefined;
     },
   ): Promise<RowHit | undefined> {
     const { file } = scan;
-    const { time, deletes, schema, leftAlone } = reading;
+    const { time, deletes, metadata, leftAlone } = reading;
     const { lower, upper } = boundsOf(file, time);
     if (lower >= time.cutoff) return undefined;
     const whole = upper < time.cutoff && file.metrics.nullValueCounts.get(time.field.id) === 0;
@@ -131,7 +122,7 @@ export class ExpiredRows {
     const gone = new Set(
       (await deletes.positions(file, scan.positionDeletes)).flatMap((list) => [...list]),
     );
-    const expired = whole ? allRows(file) : await this.#read(file, time, schema);
+    const expired = whole ? allRows(file) : await this.#read(file, time, metadata);
     return { scan, positions: expired.filter((position) => !gone.has(position)), gone };
   }
 
@@ -139,14 +130,16 @@ export class ExpiredRows {
     return (this.#next.get(`${field.id} ${file.filePath}`) ?? Number.NEGATIVE_INFINITY) < cutoff;
   }
 
-  async #read(file: DataFile, time: TimeColumn, schema: Schema): Promise<Float64Array> {
+  async #read(file: DataFile, time: TimeColumn, metadata: TableMetadata): Promise<Float64Array> {
     const { filePath, fileSizeInBytes } = file;
     let next = Number.POSITIVE_INFINITY;
     const found: number[] = [];
     try {
       const read = (start: number, end: number) => this.#io.readRange(filePath, start, end);
-      const source = await SparseParquet.open(fileSizeInBytes, read);
-      const columns = new TableColumns(onlyFields(schema, new Set([time.field.id])));
+      const projection = projectionOf(metadata, file);
+      const source = await SparseParquet.open(fileSizeInBytes, read, projection);
+      const schema = onlyFields(currentSchema(metadata), new Set([time.field.id]));
+      const columns = new TableColumns(schema);
       const wanted = columns.schema.fields[0]!.id;
       let first = 0;
       for (const [group, { rowCount }] of source.reader.rowGroups.entries()) {

@@ -5,6 +5,7 @@
 import { FloeError, isFloeError } from '../../base/error.ts';
 import { sortRows } from '../../formats/arrow/sort.ts';
 import { TableColumns } from '../../formats/arrow/table-columns.ts';
+import { projectionOf } from '../../formats/iceberg/projection.ts';
 import type { ScanFile } from '../../formats/iceberg/scan.ts';
 import type { FileReader } from '../../formats/iceberg/table-files.ts';
 import { parseTransform } from '../../formats/iceberg/transform.ts';
@@ -81,7 +82,8 @@ class Rewriting {
       for (const list of positions)
         for (const position of list) if (position < places.length) places[position] = -1;
       const equality = await this.#deletes.equality(input, this.#task.schema);
-      await this.#rows(new ParquetReader(bytes), { input, index, equality });
+      const reader = new ParquetReader(bytes, projectionOf(this.#task.metadata, file));
+      await this.#rows(reader, { input, index, equality });
     } catch (caught) {
       if (!isFloeError(caught, 'unsupported', 'corrupt')) throw caught;
       throw new FloeError(caught.code, `${file.filePath}: ${caught.message}`, {
@@ -229,7 +231,8 @@ class Output {
     const step = Math.max(1, Math.ceil((this.rowGroupBytes * 1.5) / Math.max(1, rowBytes)));
     for (let from = 0; from < rows.length; from += step) {
       const some = rows.subarray(from, from + step);
-      const whole = some.length === columns.rowCount && isIdentity(some);
+      // Rows that weren't sorted are in order, so that all of them are as they are.
+      const whole = some.length === columns.rowCount && (!this.#sorted || isIdentity(some));
       if (!whole) this.#gathered = columns.gather(some, this.#gathered);
       this.#writer ??= new ParquetWriter(
         {

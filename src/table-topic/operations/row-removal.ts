@@ -5,7 +5,12 @@ import { FloeError } from '../../base/error.ts';
 import type { Warehouse } from '../../catalog/index.ts';
 import type { Int32Column, Int64Column } from '../../formats/arrow/scalar-columns.ts';
 import { TableColumns } from '../../formats/arrow/table-columns.ts';
-import { currentSchema, manifestSource, planScan } from '../../formats/iceberg/index.ts';
+import {
+  currentSchema,
+  manifestSource,
+  planScan,
+  projectionOf,
+} from '../../formats/iceberg/index.ts';
 import { findField } from '../../formats/iceberg/schema.ts';
 import type { DataFile, Schema, TableMetadata } from '../../formats/iceberg/types.ts';
 import { decodeSingleValue } from '../../formats/iceberg/value.ts';
@@ -43,7 +48,9 @@ export async function removalOf(
   const known = new DeleteFiles(io);
   for (const scan of plan.files) {
     if (highestOffset(scan.file, places.offset) < lowest) continue;
-    const all = await rowsFrom(await io.read(scan.file.filePath), places, { from, topicName });
+    const bytes = await io.read(scan.file.filePath);
+    const reader = new ParquetReader(bytes, projectionOf(metadata, scan.file));
+    const all = rowsFrom(reader, places, { from, topicName });
     if (all.length === 0) continue;
     const earlier = await known.positions(scan.file, scan.positionDeletes);
     const gone = new Set(earlier.flatMap((positions) => [...positions]));
@@ -86,12 +93,11 @@ function highestOffset({ metrics }: DataFile, offsetId: number): number {
   return value === undefined ? Number.POSITIVE_INFINITY : Number(value);
 }
 
-async function rowsFrom(
-  bytes: Uint8Array,
+function rowsFrom(
+  reader: ParquetReader,
   places: PlaceColumns,
   { from, topicName }: Pick<RemovalRequest, 'from' | 'topicName'>,
-): Promise<Float64Array> {
-  const reader = new ParquetReader(bytes);
+): Float64Array {
   const columns = new TableColumns(places.schema);
   const partitions = columns.byId(places.partition) as Int32Column;
   const offsets = columns.byId(places.offset) as Int64Column;

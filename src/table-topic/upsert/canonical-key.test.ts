@@ -11,6 +11,7 @@ import type {
   Int64Column,
 } from '../../formats/arrow/scalar-columns.ts';
 import { createColumn, TableColumns } from '../../formats/arrow/table-columns.ts';
+import { WHOLE_FILE } from '../../formats/iceberg/projection.ts';
 import type { PrimitiveTypeName, Schema } from '../../formats/iceberg/types.ts';
 import { ParquetWriter } from '../../formats/parquet/writer.ts';
 import { KeyHasher } from './canonical-key.ts';
@@ -83,8 +84,9 @@ test('rows read back from a file have the keys they were written with', async ()
       const writer = new ParquetWriter({ schema: SCHEMA });
       writer.writeRowGroup(columns);
       const bytes = new Uint8Array(Buffer.concat(writer.finish().parts));
-      const wanted = TYPES.map((type, n) => ({ fieldId: n + 1, path: [`c${n}`], type }));
-      for await (const group of readKeyColumns(bytes, 'f', { schema: SCHEMA, wanted }))
+      const wanted = TYPES.map((type, n) => ({ fieldId: n + 1, type }));
+      const request = { schema: SCHEMA, wanted, projection: WHOLE_FILE };
+      for await (const group of readKeyColumns(bytes, 'f', request))
         expect(hashes(group.columns, group.rowCount)).toEqual(hashes(columns.columns, rows.length));
     }),
     { numRuns: 60, seed: 5 },

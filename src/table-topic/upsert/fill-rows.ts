@@ -6,9 +6,12 @@ import { assert } from '../../base/assert.ts';
 import { isFloeError } from '../../base/error.ts';
 import { partitionRows } from '../../formats/arrow/partition.ts';
 import { TableColumns } from '../../formats/arrow/table-columns.ts';
-import type { DataFile, Schema } from '../../formats/iceberg/types.ts';
+import { currentSchema } from '../../formats/iceberg/history.ts';
+import { projectionOf } from '../../formats/iceberg/projection.ts';
+import type { DataFile, Schema, TableMetadata } from '../../formats/iceberg/types.ts';
 import { SparseParquet } from '../../formats/parquet/read/sparse-file.ts';
-import { FileBuilder, type FileTable } from '../files.ts';
+import { fileTable } from '../catalog-table.ts';
+import { FileBuilder } from '../files.ts';
 import { type CellPlaces, type Fills, NO_CELL, OWN_CELL } from './fills.ts';
 
 /** Rows that were read and aren't needed go when the columns have grown by so many bytes. */
@@ -16,11 +19,11 @@ const COMPACT_BYTES = 64 * 2 ** 20;
 
 export interface FillRequest {
   readonly fills: Fills;
-  readonly table: FileTable;
+  readonly metadata: TableMetadata;
   /** `<prefix>-<n>.parquet`. */
   readonly prefix: string;
   /** By number: staged files of the commit and live files of the table. */
-  readonly fileOf: (id: number) => Pick<DataFile, 'filePath' | 'fileSizeInBytes'>;
+  readonly fileOf: (id: number) => DataFile;
   readonly readRange: (uri: string, start: number, end: number) => Promise<Uint8Array>;
 }
 
@@ -39,7 +42,8 @@ export interface FilledRows {
 
 /** @throws FloeError as reads do, `corrupt`. */
 export async function fillRows(request: FillRequest): Promise<FilledRows> {
-  const { table, prefix } = request;
+  const { metadata, prefix } = request;
+  const table = fileTable(metadata);
   const { columns, unreadable } = await wholeRows(request);
   const bodies = new Map<string, Uint8Array>();
   const builder = new FileBuilder(async (path, parts) => {
@@ -57,8 +61,8 @@ export async function fillRows(request: FillRequest): Promise<FilledRows> {
 
 /** The rows in the order of the fills. */
 async function wholeRows(request: FillRequest) {
-  const { fills, table } = request;
-  const { schema } = table;
+  const { fills, metadata } = request;
+  const schema = currentSchema(metadata);
   const reading = new RowReading(schema, request);
   for (const [file, wanted] of wantedOf(fills)) await reading.take(file, wanted);
   const read = reading.finish();
@@ -138,15 +142,18 @@ class RowReading {
   }
 
   async take(file: number, wanted: Wanted): Promise<void> {
-    const { filePath, fileSizeInBytes } = this.#request.fileOf(file);
+    const { fileOf, metadata, readRange } = this.#request;
+    const dataFile = fileOf(file);
     const columns = this.#columns;
     const { rowCount } = columns;
     const kept = this.#kept.length;
     try {
-      const read = (start: number, end: number) => this.#request.readRange(filePath, start, end);
-      await this.#rows(file, wanted, await SparseParquet.open(fileSizeInBytes, read));
+      const read = (start: number, end: number) => readRange(dataFile.filePath, start, end);
+      const projection = projectionOf(metadata, dataFile);
+      const source = await SparseParquet.open(dataFile.fileSizeInBytes, read, projection);
+      await this.#rows(file, wanted, source);
     } catch (caught) {
-      // Encodings and files without ids that the reader leaves alone. A staged file is our own.
+      // Encodings and columns left out that the reader leaves alone. A staged file is our own.
       if (wanted.all || !isFloeError(caught, 'unsupported')) throw caught;
       this.#numbers.delete(file);
       this.#columns.rowCount = rowCount;

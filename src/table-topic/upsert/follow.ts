@@ -6,20 +6,30 @@
 import { FloeError, isFloeError } from '../../base/error.ts';
 import type { Int32Column, Int64Column } from '../../formats/arrow/scalar-columns.ts';
 import { readDeletionVector } from '../../formats/iceberg/deletion-vector.ts';
-import { type FileReader, findField } from '../../formats/iceberg/index.ts';
+import {
+  currentSchema,
+  type FileReader,
+  findField,
+  mappingOf,
+  nameMapping,
+  projectionOf,
+  WHOLE_FILE,
+} from '../../formats/iceberg/index.ts';
 import { partitionKey } from '../../formats/iceberg/partition.ts';
 import { vectorBlob } from '../../formats/iceberg/puffin.ts';
-import type { DataFile, PrimitiveTypeName, Schema } from '../../formats/iceberg/types.ts';
+import type { DataFile, Schema, TableMetadata } from '../../formats/iceberg/types.ts';
 import { KeyHasher } from './canonical-key.ts';
 import { compareStamps, Entries, groupEnd, HASH_WORDS, sortedByHash } from './entries.ts';
 import type { UpsertTable } from './id-columns.ts';
 import { deleteKey, type IndexedDelete, type IndexedFile, type KeyStore } from './key-store.ts';
 import type { LiveFiles } from './live-files.ts';
 import { readPositionDeletes } from './read-deletes.ts';
-import { readKeyColumns } from './read-keys.ts';
+import { type KeyColumn, readKeyColumns } from './read-keys.ts';
 
 /** Entries that are sorted and looked up at a time: a rebuild takes some 100 bytes for each. */
 const ENTRIES_AT_ONCE = 4_000_000;
+/** The id of a column that the table hasn't. */
+const NOT_THERE = -1;
 /** Most rows one deletion vector may name. */
 const MAX_VECTOR_ROWS = 100_000_000;
 
@@ -29,8 +39,7 @@ export interface FollowRequest {
   readonly live: LiveFiles;
   /** Decimal text of the snapshot, empty for none. */
   readonly snapshotId: string;
-  readonly schemas: readonly Schema[];
-  readonly schema: Schema;
+  readonly metadata: TableMetadata;
   readonly upsert: UpsertTable;
   /** Field ids of `_kafka_partition` and `_kafka_offset`, when rows must be told apart by age (turning upserts on). */
   readonly order?: { readonly partition: number | undefined; readonly offset: number | undefined };
@@ -178,7 +187,8 @@ interface UnreadFile {
 /** Reads data files' keys, rows that deletes have taken left out. */
 class RowReader {
   readonly #request: FollowRequest;
-  readonly #wanted: { fieldId: number; path: readonly string[]; type: PrimitiveTypeName }[];
+  readonly #schema: Schema;
+  readonly #wanted: KeyColumn[];
   readonly #positionDeletes = new Map<string, Promise<Map<string, Float64Array>>>();
   readonly #equality = new Map<string, Promise<EqualityDelete>>();
   readonly #baseStamp;
@@ -186,18 +196,18 @@ class RowReader {
   constructor(request: FollowRequest) {
     this.#request = request;
     const { order, upsert, store } = request;
-    this.#wanted = upsert.columns.map(({ fieldId, path, type }) => ({ fieldId, path, type }));
-    for (const [id, name, type] of [
-      [order?.partition, '_kafka_partition', 'int'],
-      [order?.offset, '_kafka_offset', 'long'],
-    ] as const)
-      if (order !== undefined) this.#wanted.push({ fieldId: id ?? -1, path: [name], type });
+    this.#schema = currentSchema(request.metadata);
+    this.#wanted = upsert.columns.map(({ fieldId, type }) => ({ fieldId, type }));
+    if (order !== undefined) {
+      this.#wanted.push({ fieldId: order.partition ?? NOT_THERE, type: 'int' });
+      this.#wanted.push({ fieldId: order.offset ?? NOT_THERE, type: 'long' });
+    }
     // Rows that somebody added lately must not count as older than a truncate.
     this.#baseStamp = store.truncate ?? { commit: 0, partition: 0, offset: 0 };
   }
 
   async read({ id, file, sequenceNumber }: UnreadFile, into: Entries): Promise<void> {
-    const { io, schema, upsert } = this.#request;
+    const { io, metadata, upsert } = this.#request;
     if (file.fileFormat !== 'PARQUET')
       throw new FloeError(
         'unsupported',
@@ -208,8 +218,9 @@ class RowReader {
     const keys = upsert.columns.length;
     let taken = 0;
     for await (const { firstRow, rowCount, columns } of readKeyColumns(bytes, file.filePath, {
-      schema,
+      schema: this.#schema,
       wanted: this.#wanted,
+      projection: projectionOf(metadata, file),
     })) {
       const hasher = new KeyHasher(columns.slice(0, keys), upsert.hashKey);
       const [partitions, offsets] = columns.slice(keys) as [Int32Column?, Int64Column?];
@@ -298,10 +309,11 @@ class RowReader {
     }
     const { columns: wanted, values } = await read;
     const rows: number[] = [];
-    const { schemas, upsert } = this.#request;
+    const { metadata, upsert } = this.#request;
     for await (const group of readKeyColumns(bytes, file.filePath, {
-      schema: schemaWith(schemas, wanted),
+      schema: schemaWith(metadata.schemas, wanted),
       wanted,
+      projection: projectionOf(metadata, file),
     })) {
       const hasher = new KeyHasher(group.columns, upsert.hashKey);
       for (let row = 0; row < group.rowCount; row += 1) {
@@ -314,29 +326,31 @@ class RowReader {
 }
 
 interface EqualityDelete {
-  readonly columns: { fieldId: number; path: readonly string[]; type: PrimitiveTypeName }[];
+  readonly columns: readonly KeyColumn[];
   readonly values: ReadonlySet<string>;
 }
 
 const hashText = ({ hash: { h0, h1, h2, h3 } }: KeyHasher) => `${h0},${h1},${h2},${h3}`;
 
 async function readEqualityDelete(
-  { io, schemas, upsert }: FollowRequest,
+  { io, metadata, upsert }: FollowRequest,
   file: DataFile,
 ): Promise<EqualityDelete> {
   const columns = (file.equalityIds ?? []).map((fieldId) => {
-    for (const schema of schemas.toReversed()) {
+    for (const schema of metadata.schemas.toReversed()) {
       const field = findField(schema, fieldId);
       if (field !== undefined && typeof field.type === 'string')
-        return { fieldId, path: field.fullName.split('.'), type: field.type };
+        return { fieldId, type: field.type };
     }
     throw new FloeError('unsupported', `equality deletes by field ${fieldId}, which nobody knows`);
   });
   const values = new Set<string>();
   const bytes = await io.read(file.filePath);
+  const schema = schemaWith(metadata.schemas, columns);
   for await (const group of readKeyColumns(bytes, file.filePath, {
-    schema: schemaWith(schemas, columns),
+    schema,
     wanted: columns,
+    projection: { ...WHOLE_FILE, mapping: nameMapping(metadata) ?? mappingOf(schema) },
   })) {
     const hasher = new KeyHasher(group.columns, upsert.hashKey);
     for (let row = 0; row < group.rowCount; row += 1) {

@@ -6,9 +6,8 @@ import { assert } from '../../base/assert.ts';
 import type { IdSource } from '../../base/prng.ts';
 import { Mutex } from '../../base/queue.ts';
 import { metadataFolder } from '../../formats/iceberg/commit.ts';
-import { currentSchema, currentSnapshot } from '../../formats/iceberg/history.ts';
+import { currentSnapshot } from '../../formats/iceberg/history.ts';
 import type { DataFile, TableMetadata } from '../../formats/iceberg/types.ts';
-import { fileTable } from '../catalog-table.ts';
 import {
   CHECKPOINT_FOLDER,
   type CheckpointFiles,
@@ -200,7 +199,7 @@ export class KeyIndexHost implements KeyIndexes {
     const staged = new Map(files.map((file) => [ids.get(file.filePath)!, file]));
     const filled = await fillRows({
       fills,
-      table: fileTable(metadata),
+      metadata,
       prefix: `${prefix}-filled`,
       fileOf: (id) => staged.get(id) ?? store.files.get(id)!.file,
       readRange,
@@ -416,8 +415,7 @@ export class KeyIndexHost implements KeyIndexes {
       io: this.#deps.io,
       live,
       snapshotId,
-      schemas: metadata.schemas,
-      schema: currentSchema(metadata),
+      metadata,
       upsert,
       ...(turnedOn === undefined ? {} : { order: turnedOn }),
     });

@@ -2,8 +2,9 @@
 import type { BytesColumn } from '../../formats/arrow/byte-columns.ts';
 import type { Int64Column } from '../../formats/arrow/scalar-columns.ts';
 import { DELETE_FILE_PATH_ID, DELETE_POSITION_ID } from '../../formats/iceberg/position-deletes.ts';
+import { mappingOf, WHOLE_FILE } from '../../formats/iceberg/projection.ts';
 import type { Schema } from '../../formats/iceberg/types.ts';
-import { readKeyColumns } from './read-keys.ts';
+import { type KeyRequest, readKeyColumns } from './read-keys.ts';
 
 const SCHEMA: Schema = {
   type: 'struct',
@@ -14,10 +15,14 @@ const SCHEMA: Schema = {
   ],
 };
 
-const WANTED = [
-  { fieldId: DELETE_FILE_PATH_ID, path: ['file_path'], type: 'string' as const },
-  { fieldId: DELETE_POSITION_ID, path: ['pos'], type: 'long' as const },
-];
+const REQUEST: KeyRequest = {
+  schema: SCHEMA,
+  wanted: [
+    { fieldId: DELETE_FILE_PATH_ID, type: 'string' },
+    { fieldId: DELETE_POSITION_ID, type: 'long' },
+  ],
+  projection: { ...WHOLE_FILE, mapping: mappingOf(SCHEMA) },
+};
 
 const TWO_32 = 4_294_967_296;
 
@@ -27,8 +32,7 @@ export async function readPositionDeletes(
   name: string,
 ): Promise<Map<string, Float64Array>> {
   const lists = new Map<string, number[]>();
-  const request = { schema: SCHEMA, wanted: WANTED };
-  for await (const { rowCount, columns } of readKeyColumns(bytes, name, request)) {
+  for await (const { rowCount, columns } of readKeyColumns(bytes, name, REQUEST)) {
     const [paths, positions] = columns as readonly [BytesColumn, Int64Column];
     let last: Buffer | undefined;
     let list: number[] = [];

@@ -5,10 +5,24 @@
 import { isFloeError } from '../../base/error.ts';
 import type { Column } from '../../formats/arrow/column.ts';
 import { createColumn, TableColumns } from '../../formats/arrow/table-columns.ts';
-import { onlyFields } from '../../formats/iceberg/schema.ts';
-import type { Schema } from '../../formats/iceberg/types.ts';
+import type { FileProjection } from '../../formats/iceberg/projection.ts';
+import { findField, onlyFields } from '../../formats/iceberg/schema.ts';
+import type { PrimitiveTypeName, Schema } from '../../formats/iceberg/types.ts';
+import { singleValueFromJson } from '../../formats/iceberg/value.ts';
 import { ParquetReader } from '../../formats/parquet/read/reader.ts';
-import { readColumns, type WantedColumn } from '../../formats/parquet/read-columns.ts';
+import { readColumns } from '../../formats/parquet/read-columns.ts';
+
+/** A column that is wanted; it may be inside structs. */
+export interface KeyColumn {
+  readonly fieldId: number;
+  readonly type: PrimitiveTypeName;
+}
+
+export interface KeyRequest {
+  readonly schema: Schema;
+  readonly wanted: readonly KeyColumn[];
+  readonly projection: FileProjection;
+}
 
 /** One row group's columns, in the order they were asked for. */
 export interface KeyGroup {
@@ -24,11 +38,11 @@ const NOT_THERE = createColumn('boolean');
 export async function* readKeyColumns(
   bytes: Uint8Array,
   name: string,
-  { schema, wanted }: { readonly schema: Schema; readonly wanted: readonly WantedColumn[] },
+  { schema, wanted, projection }: KeyRequest,
 ): AsyncGenerator<KeyGroup> {
   let firstRow = 0;
   try {
-    const reader = new ParquetReader(bytes);
+    const reader = new ParquetReader(bytes, projection);
     const part = onlyFields(schema, new Set(wanted.map(({ fieldId }) => fieldId)));
     const columns = new TableColumns(part);
     const found = wanted.map(({ fieldId }) => columns.byId(fieldId) ?? NOT_THERE);
@@ -42,7 +56,7 @@ export async function* readKeyColumns(
     }
     return;
   } catch (caught) {
-    // Encodings and files without ids that the quick reader leaves alone. A writer may change to such an encoding with
+    // Encodings and columns left out that the quick reader leaves alone. A writer may change to such an encoding with
     // any row group (its dictionary has grown too large): those before it were given out.
     if (!isFloeError(caught, 'unsupported')) throw caught;
   }
@@ -50,6 +64,12 @@ export async function* readKeyColumns(
     name,
     bytes: bytes.length,
     read: async (start: number, end: number) => bytes.subarray(start, end),
+    mapping: projection.mapping,
   };
-  yield* readColumns(file, wanted, firstRow);
+  const columns = wanted.map(({ fieldId, type }) => {
+    const value = findField(schema, fieldId)?.field?.['initial-default'] ?? null;
+    const otherwise = value === null ? null : singleValueFromJson(type, value);
+    return { fieldId, type, missing: projection.partition.get(fieldId) ?? otherwise };
+  });
+  yield* readColumns(file, columns, firstRow);
 }

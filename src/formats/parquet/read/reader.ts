@@ -1,7 +1,7 @@
 // Parquet files into table columns: the inverse of ../writer.ts, also for files of other writers as far as Iceberg's
 // types go. Columns are found by field id at every depth; what the file lacks stays null. Rows never become objects:
 // pages are decoded straight into column buffers, a row group at a time.
-// Not for: files without field ids (name mapping), DELTA and BYTE_STREAM_SPLIT encodings, INT96: refused with
+// Not for: files without field ids and without a name mapping, what a file left to its partition, DELTA and BYTE_STREAM_SPLIT encodings, INT96: refused with
 // `unsupported` before anything is read wrong; whoever reads files here can leave such a file alone.
 import { type ColumnMetaData, type FileMetaData, parquetMetadata } from 'hyparquet';
 import { assert } from '../../../base/assert.ts';
@@ -9,6 +9,7 @@ import { FloeError } from '../../../base/error.ts';
 import type { Column } from '../../arrow/column.ts';
 import { ListColumn, MapColumn, StructColumn } from '../../arrow/nested-columns.ts';
 import type { TableColumns } from '../../arrow/table-columns.ts';
+import { type FileProjection, WHOLE_FILE } from '../../iceberg/projection.ts';
 import type { NestedField, StructType } from '../../iceberg/types.ts';
 import { chunkRange, type DataPage, readChunk } from './chunk-reader.ts';
 import { leafSink } from './leaf-values.ts';
@@ -34,13 +35,15 @@ export class ParquetReader {
   readonly #bytes: Uint8Array;
   readonly #metadata: FileMetaData;
   readonly #columns: readonly FileNode[];
+  readonly #projection: FileProjection;
   readonly rowGroups: readonly RowGroupInfo[];
 
   /** @throws FloeError `corrupt`, `unsupported` (encrypted). */
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array, projection: FileProjection = WHOLE_FILE) {
     this.#bytes = bytes;
+    this.#projection = projection;
     this.#metadata = readFooter(bytes);
-    this.#columns = fileTree(this.#metadata.schema);
+    this.#columns = fileTree(this.#metadata.schema, projection.mapping);
     this.rowGroups = this.#metadata.row_groups.map((group) => ({
       rowCount: Number(group.num_rows),
       byteSize: Number(group.total_byte_size),
@@ -99,6 +102,8 @@ export class ParquetReader {
       const node = this.#columns.find((one) => one.fieldId === field.id);
       if (node === undefined) {
         checkAbsent(field);
+        if ((this.#projection.partition.get(field.id) ?? null) !== null)
+          throw unsupported(`column "${field.name}" is left to the partition`);
         return;
       }
       const column = columns.columns[at]!;
@@ -181,6 +186,10 @@ class GroupReading {
       data: (page) => {
         kept?.push({ ...page, values: NO_VALUES });
         const { slots, valid, present } = slotsOf(page, node, place);
+        if (present === 0) {
+          column.padTo(column.length + slots);
+          return;
+        }
         const flags = place.required && node.element.repetition_type === 'REQUIRED' ? null : valid;
         const row = column.extend(slots, flags);
         sink.page(page.encoding, page.values, { row, slots, valid, present });
@@ -299,6 +308,7 @@ function slotsOf(levels: Levels, node: FileNode, place: Place): Slots {
   if (definition === null) {
     if (level < place.definition) return { slots: 0, valid: null, present: 0 };
     if (allBegin && level >= node.definition) return { slots: count, valid: null, present: count };
+    if (allBegin) return { slots: count, valid: new Uint8Array(count), present: 0 };
   } else if (allBegin && isLeaf && node.definition === 1 && place.definition === 0) {
     // Of a column at the top, the levels are the flags.
     let present = 0;

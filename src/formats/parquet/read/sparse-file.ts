@@ -2,6 +2,7 @@
 // where they lie in the file, in a buffer of its size whose untouched pages no memory stands behind; so the reader of
 // whole files reads it. Not for: files that are read whole anyway.
 import { FloeError } from '../../../base/error.ts';
+import { type FileProjection, WHOLE_FILE } from '../../iceberg/projection.ts';
 import { ParquetReader } from './reader.ts';
 
 /** Reads `[start, end)` of a file. */
@@ -18,14 +19,18 @@ export class SparseParquet {
   readonly #read: RangeReader;
   readonly reader: ParquetReader;
 
-  private constructor(bytes: Uint8Array, read: RangeReader) {
+  private constructor(bytes: Uint8Array, read: RangeReader, projection: FileProjection) {
     this.#bytes = bytes;
     this.#read = read;
-    this.reader = new ParquetReader(bytes);
+    this.reader = new ParquetReader(bytes, projection);
   }
 
   /** @throws FloeError `corrupt`, `unsupported`, or what `read` throws. */
-  static async open(size: number, read: RangeReader): Promise<SparseParquet> {
+  static async open(
+    size: number,
+    read: RangeReader,
+    projection: FileProjection = WHOLE_FILE,
+  ): Promise<SparseParquet> {
     const bytes = new Uint8Array(size);
     const from = Math.max(0, size - TAIL_BYTES);
     await fetchInto(bytes, read, { start: from, end: size });
@@ -33,7 +38,7 @@ export class SparseParquet {
     const start = size - 8 - footer;
     // What isn't a footer the reader refuses by itself.
     if (start >= 0 && start < from) await fetchInto(bytes, read, { start, end: from });
-    return new SparseParquet(bytes, read);
+    return new SparseParquet(bytes, read, projection);
   }
 
   /** Fetches the wanted columns of a row group: `reader.readRowGroup` with the same arguments may follow. */
