@@ -2,13 +2,10 @@
 
 export class ByteSink {
   bytes: Uint8Array;
-  /** Over the same memory as `bytes`. */
-  view: DataView;
   length = 0;
 
   constructor(capacity = 1 << 16) {
     this.bytes = new Uint8Array(capacity);
-    this.view = new DataView(this.bytes.buffer);
   }
 
   clear(): void {
@@ -24,7 +21,6 @@ export class ByteSink {
     const larger = new Uint8Array(capacity);
     larger.set(this.bytes.subarray(0, this.length));
     this.bytes = larger;
-    this.view = new DataView(larger.buffer);
   }
 
   byte(value: number): void {
@@ -50,7 +46,10 @@ export class ByteSink {
 
   /** Overwrites four bytes at `at`, little-endian. */
   setInt32(at: number, value: number): void {
-    this.view.setInt32(at, value, true);
+    this.bytes[at] = value;
+    this.bytes[at + 1] = value >>> 8;
+    this.bytes[at + 2] = value >>> 16;
+    this.bytes[at + 3] = value >>> 24;
   }
 
   append(source: Uint8Array): void {

@@ -1,8 +1,9 @@
 // Parquet files into table columns: the inverse of ../writer.ts, also for files of other writers as far as Iceberg's
 // types go. Columns are found by field id at every depth; what the file lacks stays null. Rows never become objects:
 // pages are decoded straight into column buffers, a row group at a time.
-// Not for: files without field ids and without a name mapping, what a file left to its partition, DELTA and BYTE_STREAM_SPLIT encodings, INT96: refused with
-// `unsupported` before anything is read wrong; whoever reads files here can leave such a file alone.
+// Not for: files without field ids and without a name mapping, columns left to the partition, DELTA and
+// BYTE_STREAM_SPLIT encodings, INT96: refused with `unsupported` before anything is read wrong; whoever reads files here
+// can leave such a file alone.
 import { type ColumnMetaData, type FileMetaData, parquetMetadata } from 'hyparquet';
 import { assert } from '../../../base/assert.ts';
 import { FloeError } from '../../../base/error.ts';
@@ -186,10 +187,6 @@ class GroupReading {
       data: (page) => {
         kept?.push({ ...page, values: NO_VALUES });
         const { slots, valid, present } = slotsOf(page, node, place);
-        if (present === 0) {
-          column.padTo(column.length + slots);
-          return;
-        }
         const flags = place.required && node.element.repetition_type === 'REQUIRED' ? null : valid;
         const row = column.extend(slots, flags);
         sink.page(page.encoding, page.values, { row, slots, valid, present });
@@ -308,7 +305,6 @@ function slotsOf(levels: Levels, node: FileNode, place: Place): Slots {
   if (definition === null) {
     if (level < place.definition) return { slots: 0, valid: null, present: 0 };
     if (allBegin && level >= node.definition) return { slots: count, valid: null, present: count };
-    if (allBegin) return { slots: count, valid: new Uint8Array(count), present: 0 };
   } else if (allBegin && isLeaf && node.definition === 1 && place.definition === 0) {
     // Of a column at the top, the levels are the flags.
     let present = 0;
