@@ -2,10 +2,13 @@
 
 export class ByteSink {
   bytes: Uint8Array;
+  /** Over the same memory as `bytes`. */
+  dataView: DataView;
   length = 0;
 
   constructor(capacity = 1 << 16) {
     this.bytes = new Uint8Array(capacity);
+    this.dataView = new DataView(this.bytes.buffer);
   }
 
   clear(): void {
@@ -21,6 +24,7 @@ export class ByteSink {
     const larger = new Uint8Array(capacity);
     larger.set(this.bytes.subarray(0, this.length));
     this.bytes = larger;
+    this.dataView = new DataView(larger.buffer);
   }
 
   byte(value: number): void {
@@ -46,10 +50,7 @@ export class ByteSink {
 
   /** Overwrites four bytes at `at`, little-endian. */
   setInt32(at: number, value: number): void {
-    this.bytes[at] = value;
-    this.bytes[at + 1] = value >>> 8;
-    this.bytes[at + 2] = value >>> 16;
-    this.bytes[at + 3] = value >>> 24;
+    this.dataView.setInt32(at, value, true);
   }
 
   append(source: Uint8Array): void {

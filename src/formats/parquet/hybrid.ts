@@ -6,7 +6,7 @@ import type { ByteSink } from './byte-sink.ts';
 /** Bits that `max` needs; 0 for 0. */
 export const bitWidth = (max: number) => 32 - Math.clz32(max);
 
-/** The widest value that the 32-bit accumulator of `pack` can take. */
+/** The widest value that is packed: a part of one is kept in 32 bits. */
 const MAX_PACKED_WIDTH = 24;
 
 /** Encodes `values[from, to)`, each below 2^width. The last group is padded with zeros: nothing may follow. */
@@ -65,22 +65,24 @@ function pack(
   { from, to, width }: { readonly from: number; readonly to: number; readonly width: number },
 ): void {
   const bytes = Math.ceil((to - from) / 8) * width;
-  sink.ensure(bytes);
-  const { bytes: out } = sink;
+  // The last word may go past the end.
+  sink.ensure(bytes + 4);
+  const { dataView: view } = sink;
   const end = sink.length + bytes;
   let at = sink.length;
   let bits = 0;
   let pending = 0;
   for (let i = from; i < to; i++) {
-    pending |= values[i]! << bits;
+    const value = values[i]!;
+    pending |= value << bits;
     bits += width;
-    while (bits >= 8) {
-      out[at++] = pending;
-      pending >>>= 8;
-      bits -= 8;
-    }
+    if (bits < 32) continue;
+    view.setInt32(at, pending, true);
+    at += 4;
+    bits -= 32;
+    pending = value >>> (width - bits);
   }
-  if (bits > 0) out[at++] = pending;
-  out.fill(0, at, end);
+  if (at < end) view.setInt32(at, pending, true);
+  if (at + 4 < end) sink.bytes.fill(0, at + 4, end);
   sink.length = end;
 }
