@@ -1,23 +1,16 @@
 // Shared memory for blocks, touched once and used for ever: fresh memory costs most of what reading into it does.
-// A buddy allocator: areas are powers of two, so freed neighbours join again and nothing fragments for good.
-// Not for: whose bytes are dropped when it is full (block-cache.ts).
+// Free memory is kept as runs of pages; the smallest run that is long enough is cut, at its lower end, and what is given
+// back joins its neighbours. Blocks of one size a little above a power of two are what readers mostly load: powers of two
+// would hold half as many of them. Not for: whose bytes are dropped when it is full (block-cache.ts).
 import { assert } from '../../base/assert.ts';
 
 /** Smallest area: a page. */
 export const MIN_AREA_BYTES = 4 * 1024;
 
-/** An area of the arena: a power of two, less what its end didn't need. */
+/** Bytes `[offset, offset + size)` of the arena, whole pages. */
 export interface Area {
   readonly offset: number;
-  /** Bytes, a multiple of {@link MIN_AREA_BYTES}. */
   readonly size: number;
-}
-
-/** Bytes that an area for `length` takes. */
-function areaBytes(length: number): number {
-  let size = MIN_AREA_BYTES;
-  while (size < length) size *= 2;
-  return size;
 }
 
 /** As much of WebAssembly's interface as we use; Node's types leave it to the browser's. */
@@ -39,19 +32,28 @@ function alignedMemory(bytes: number): SharedArrayBuffer {
   return new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true }).buffer;
 }
 
+/** `length` in whole pages. */
+const pagesOf = (length: number): number => Math.ceil(length / MIN_AREA_BYTES) * MIN_AREA_BYTES;
+
+/** Free runs of one class have at least so many bytes, and less than twice as many. */
+const classOf = (size: number): number => Math.floor(Math.log2(size / MIN_AREA_BYTES));
+
 export class Arena {
   readonly memory: SharedArrayBuffer;
-  /** Free areas by order: `#free[k]` holds offsets of areas of MIN_AREA_BYTES · 2^k. */
-  readonly #free: Set<number>[] = [];
+  /** Offset of every free run to its size, and the end of every one to its offset. */
+  readonly #sizeAt = new Map<number, number>();
+  readonly #startBefore = new Map<number, number>();
+  /** Offsets of free runs by class. */
+  readonly #classes: Set<number>[] = [];
   #used = 0;
 
   /** `bytes` is cut down to whole pages. */
   constructor(bytes: number) {
     assert(bytes >= MIN_AREA_BYTES, 'an arena holds at least one area');
     const size = Math.floor(bytes / MIN_AREA_BYTES) * MIN_AREA_BYTES;
-    for (let order = 0; MIN_AREA_BYTES * 2 ** order <= size; order += 1) this.#free.push(new Set());
+    for (let n = 0; n <= classOf(size); n += 1) this.#classes.push(new Set());
     this.memory = alignedMemory(size);
-    this.#giveParts(0, size);
+    this.#add(0, size);
   }
 
   /** Bytes in areas that are taken. */
@@ -59,60 +61,60 @@ export class Arena {
     return this.#used;
   }
 
-  /** An area of at least `length` bytes, or undefined when there is none. */
+  /** An area of at least `length` bytes, or undefined when no free run is as long. */
   take(length: number): Area | undefined {
-    const whole = areaBytes(length);
-    const size = Math.ceil(length / MIN_AREA_BYTES) * MIN_AREA_BYTES;
-    const order = orderOf(whole);
-    let from = order;
-    while (from < this.#free.length && this.#free[from]!.size === 0) from += 1;
-    if (from >= this.#free.length) return undefined;
-    const offset = first(this.#free[from]!);
-    this.#free[from]!.delete(offset);
-    // The upper halves of what is cut go back.
-    for (; from > order; from -= 1)
-      this.#free[from - 1]!.add(offset + MIN_AREA_BYTES * 2 ** (from - 1));
+    const size = pagesOf(Math.max(length, 1));
+    const offset = this.#bestFit(size);
+    if (offset === undefined) return undefined;
+    const free = this.#sizeAt.get(offset)!;
+    this.#remove(offset, free);
+    if (free > size) this.#add(offset + size, free - size);
     this.#used += size;
-    this.#giveParts(offset + size, offset + whole);
     return { offset, size };
   }
 
   /** Gives an area back, joined with its free neighbours. */
   give({ offset, size }: Area): void {
+    assert(!this.#sizeAt.has(offset), 'an area is given back once');
     this.#used -= size;
-    this.#giveParts(offset, offset + size);
+    const end = offset + size;
+    const after = this.#sizeAt.get(end);
+    if (after !== undefined) this.#remove(end, after);
+    const before = this.#startBefore.get(offset);
+    if (before !== undefined) this.#remove(before, offset - before);
+    this.#add(before ?? offset, end + (after ?? 0) - (before ?? offset));
   }
 
-  /** Gives `[from, to)` back as the powers of two it is made of. */
-  #giveParts(from: number, to: number): void {
-    while (from < to) {
-      let size = MIN_AREA_BYTES;
-      while (from % (size * 2) === 0 && from + size * 2 <= to) size *= 2;
-      this.#givePart(from, size);
-      from += size;
+  /** Offset of the smallest free run of at least `size` bytes, the lowest of several. */
+  #bestFit(size: number): number | undefined {
+    for (let n = classOf(size); n < this.#classes.length; n += 1) {
+      let best: number | undefined;
+      let bestSize = Number.POSITIVE_INFINITY;
+      for (const offset of this.#classes[n]!) {
+        const free = this.#sizeAt.get(offset)!;
+        if (free < size || free > bestSize || (free === bestSize && offset > best!)) continue;
+        best = offset;
+        bestSize = free;
+      }
+      if (best !== undefined) return best;
     }
+    return undefined;
   }
 
-  #givePart(offset: number, size: number): void {
-    let order = orderOf(size);
-    for (; order < this.#free.length - 1; order += 1) {
-      const buddy = offset ^ (MIN_AREA_BYTES * 2 ** order);
-      if (!this.#free[order]!.delete(buddy)) break;
-      offset = Math.min(offset, buddy);
-    }
-    assert(!this.#free[order]!.has(offset), 'an area is given back once');
-    this.#free[order]!.add(offset);
+  #add(offset: number, size: number): void {
+    this.#sizeAt.set(offset, size);
+    this.#startBefore.set(offset + size, offset);
+    this.#classes[classOf(size)]!.add(offset);
+  }
+
+  #remove(offset: number, size: number): void {
+    this.#sizeAt.delete(offset);
+    this.#startBefore.delete(offset + size);
+    this.#classes[classOf(size)]!.delete(offset);
   }
 
   /** The bytes of an area, cut to `length`. */
   view(area: Area, length: number): Uint8Array {
     return new Uint8Array(this.memory, area.offset, length);
   }
-}
-
-const orderOf = (size: number): number => Math.log2(size / MIN_AREA_BYTES);
-
-function first(offsets: Set<number>): number {
-  for (const offset of offsets) return offset;
-  throw new RangeError('an empty set has no first element');
 }

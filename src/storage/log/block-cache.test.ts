@@ -38,6 +38,19 @@ test('areas never overlap, and given back they join again', () => {
   );
 });
 
+test('areas a little above a power of two leave no holes between them', () => {
+  const arena = new Arena(1024 * KIB);
+  const taken: Area[] = [];
+  for (let area = arena.take(65 * KIB); area !== undefined; area = arena.take(65 * KIB))
+    taken.push(area);
+  expect(taken).toHaveLength(Math.floor(1024 / 68));
+  // The smallest hole that is long enough is taken, not the long one.
+  arena.give(taken[3]!);
+  for (const n of [7, 8]) arena.give(taken[n]!);
+  expect(arena.take(60 * KIB)?.offset).toBe(taken[3]!.offset);
+  expect(arena.take(130 * KIB)?.offset).toBe(taken[7]!.offset);
+});
+
 test('concurrent readers share one load', async () => {
   const cache = new BlockCache(1024 * KIB);
   let loads = 0;

@@ -57,7 +57,7 @@ export class BlockCache {
   #loads = 0;
   #evictions = 0;
 
-  /** `bytes` is cut down to a power of two. */
+  /** `bytes` is cut down to whole pages. */
   constructor(bytes: number) {
     this.#arena = new Arena(bytes);
   }
