@@ -304,7 +304,14 @@ export const ALARMS: readonly Alarm[] = [
     when: 'max(floe_log_cleaner_uncleanable_partitions) > 0',
     for: '30m',
     severity: 'ticket',
-    text: 'A compacted partition can not be compacted any more. The log says which and why.',
+    text: 'A compacted partition can not be compacted, tried ever more seldom, every half hour in the end. The log says which and why.',
+  },
+  {
+    name: 'FloeDamagedObject',
+    when: 'max(floe_log_compaction_damaged_objects) > 0',
+    for: '1h',
+    severity: 'ticket',
+    text: 'Compaction can not read a log object, and not for once only. The log names it; restore it from a version or a backup.',
   },
 ];
 

@@ -244,6 +244,91 @@ test('a damaged object is left alone, and the others are rewritten', async () =>
   expect([...keys].filter((key) => left.has(key))).toEqual([bad]);
 });
 
+/** Merges worth doing: several objects with the same partitions. */
+async function mergeable(partitions: readonly number[]): Promise<string[]> {
+  const keys = new Set<string>();
+  for (let n = 0; n < 2 * limits.fanIn - 1; n += 1) {
+    const records = [{ value: 'x'.repeat(2_000) }];
+    const appends = partitions.map((partitionId) => ({ partitionId, records }));
+    keys.add((await log.append(appends)).objectKey);
+    await log.seal();
+  }
+  return [...keys];
+}
+
+/** Damages reads of `key` as long as `lasts` says, and tells of them. */
+function damaging(key: string, lasts: (reads: number) => boolean) {
+  const seen = { reads: 0, distrusted: [] as string[] };
+  const source: ByteSource = {
+    async read(object, reads, options) {
+      await log.source.read(object, reads, options);
+      if (object.key !== key) return;
+      seen.reads += 1;
+      if (lasts(seen.reads)) for (const { into } of reads) into[100]! ^= 1;
+    },
+    distrust: (one) => seen.distrusted.push(one),
+  };
+  return { source, seen };
+}
+
+test('an object whose bytes came damaged once is rewritten later', async () => {
+  const partitions = await log.createTopic(20);
+  const [bad] = await mergeable(partitions);
+  const { source, seen } = damaging(bad!, (reads) => reads === 1);
+  const subject = compactor({ source });
+  await expect(subject.step()).rejects.toMatchObject({ details: { key: bad } });
+  expect(seen.distrusted).toEqual([bad]);
+  expect(subject.damaged).toBe(1);
+  await untilDone(subject);
+  // Others that were to be merged with it go on without it.
+  expect(replaced.length).toBeGreaterThanOrEqual(limits.fanIn);
+  const idOf = async (key: string) =>
+    (await log.metadata.objects.list('sealed', 0, 100)).find((one) => one.key === key)?.objectId;
+  const badId = await idOf(bad!);
+  expect(replaced).not.toContain(badId);
+  await log.clock.advance(60_000);
+  await mergeable(partitions);
+  await untilDone(subject);
+  expect(replaced).toContain(badId);
+  expect(subject.damaged).toBe(0);
+});
+
+test('an object that stays damaged is tried ever more seldom', async () => {
+  const [bad] = await mergeable(await log.createTopic(20));
+  const { source, seen } = damaging(bad!, () => true);
+  const subject = compactor({ source });
+  for (let minutes = 0; minutes < 240; minutes += 1) {
+    await untilDone(subject).catch(() => {});
+    await log.clock.advance(60_000);
+  }
+  expect(subject.damaged).toBe(1);
+  expect(seen.distrusted.length).toBeLessThan(15);
+});
+
+test('unsealed objects whose bytes came damaged once are rewritten later; who wants more sealed goes on', async () => {
+  const partitions = await log.createTopic(4);
+  const store = new MemoryObjectStore(log.clock);
+  let damaged = true;
+  const source: ByteSource = {
+    read: async (object, reads) => {
+      for (const { position, into } of reads) {
+        await store.get(object.key, { start: position, into });
+        if (damaged) into[100]! ^= 1;
+      }
+    },
+  };
+  for (let n = 0; n < 3; n += 1) await putFlush(store, partitions, n);
+  const subject = compactor({ store, source });
+  expect(await subject.gather()).toBe(0);
+  expect(subject.damaged).toBe(1);
+  damaged = false;
+  expect(await untilDone(subject)).toBe(0);
+  await log.clock.advance(60_000);
+  expect(await untilDone(subject)).toBeGreaterThan(0);
+  await untilDone(subject);
+  expect(subject.damaged).toBe(0);
+});
+
 test('objects of single flushes become one stream object', async () => {
   const partitions = await log.createTopic(4);
   const store = new MemoryObjectStore(log.clock);

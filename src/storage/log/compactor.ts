@@ -27,6 +27,7 @@ import type { ByteSource } from './byte-source.ts';
 import { Claims, flushObjects } from './claims.ts';
 import { type ChoiceLimits, type CompactionJob, chooseJob } from './compact-choice.ts';
 import { loadIndex, objectOf } from './object-entries.ts';
+import { damagedObject, isDamage, SetAside } from './set-aside.ts';
 import { layoutStream, type SourceShare, shareOf } from './stream-layout.ts';
 import { fillStream } from './stream-writer.ts';
 import { BLOCK_HEADER_BYTES, clusterTag } from './wal-format.ts';
@@ -97,10 +98,10 @@ export class Compactor {
   /** What is left of sealed objects, as of the last look. */
   readonly #uses = new Map<number, ObjectUse>();
   readonly #settled = new Set<number>();
-  /** Objects whose rewriting failed for what they hold: left alone until a restart. */
-  readonly #damaged = new Set<number>();
-  /** The same of unsealed objects, which are taken in order only: every other step leaves them out. */
-  #openDamaged = false;
+  /** Sealed objects whose rewriting failed for what they hold. */
+  readonly #damaged: SetAside;
+  /** The same of unsealed ones, by the oldest of them: they are taken in order only. */
+  readonly #openDamaged: SetAside;
   /** Objects of a merge, by tier; more while those that were looked at had too few partitions in common. */
   readonly #fanIns = new Map<number, number>();
   #seen = new Set<number>();
@@ -114,12 +115,19 @@ export class Compactor {
     this.#options = { ...options, store: storeFor(options.store, 'compaction') };
     this.#tag = clusterTag(options.clusterId);
     this.#claims = new Claims({ ...options, objects: options.metadata.objects });
+    this.#damaged = new SetAside(options.clock);
+    this.#openDamaged = new SetAside(options.clock);
+  }
+
+  /** Objects, or rows of unsealed ones, that couldn't be read when they were last tried. */
+  get damaged(): number {
+    return this.#damaged.size + this.#openDamaged.size;
   }
 
   /**
    * Does one object's worth of work. @returns bytes written, 0 when there was nothing to do.
-   * @throws FloeError; after `corrupt` and `not-found` the next step leaves alone what failed, so that one damaged
-   * object doesn't keep all others from being rewritten.
+   * @throws FloeError; after `corrupt` and `not-found` the next steps leave alone for a while what failed, so that one
+   * damaged object doesn't keep all others from being rewritten.
    */
   async step(): Promise<number> {
     for (;;) {
@@ -133,14 +141,8 @@ export class Compactor {
   async #tryStep(): Promise<number | undefined> {
     const { limits, gatherMs = limits.minAgeMs } = this.#options;
     const others = await this.#claims.others();
-    const skipOpen = this.#openDamaged;
-    this.#openDamaged = false;
-    const open = skipOpen ? [] : await this.#chooseOpen(gatherMs, others);
-    if (open.length > 0) {
-      return this.#orLeave(this.#rewriteOpen(open), () => {
-        this.#openDamaged = true;
-      });
-    }
+    const open = await this.#chooseOpen(gatherMs, others);
+    if (open.length > 0) return this.#rewriteOpen(open);
     const job = this.#job ?? this.#choose(others);
     if (job === undefined) return this.#rest();
     if (this.#job === undefined) {
@@ -148,19 +150,28 @@ export class Compactor {
       if (!(await this.#areInUse(job.objectIds))) return undefined;
       this.#job = job;
     }
-    return this.#orLeave(this.#rewriteSealed(job), () => {
-      for (const objectId of job.objectIds) this.#damaged.add(objectId);
+    return this.#orLeave(this.#rewriteSealed(job), (damaged) => {
+      const found = damaged !== undefined && job.objectIds.includes(damaged);
+      for (const objectId of found ? [damaged] : job.objectIds) this.#damaged.add(objectId);
       this.#forgetJob(job);
     });
   }
 
-  /** Objects of single flushes become one stream object at once, however young. @returns bytes written. */
+  /**
+   * Objects of single flushes become one stream object at once, however young. @returns bytes written: 0 also when what
+   * they hold can't be read, which isn't the business of whoever wanted more to be sealed.
+   */
   async gather(): Promise<number> {
     for (;;) {
       const open = await this.#chooseOpen(0, await this.#claims.others());
       if (open.length === 0) return this.#job === undefined ? this.#rest() : 0;
-      const bytes = await this.#rewriteOpen(open);
-      if (bytes !== undefined) return bytes;
+      try {
+        const bytes = await this.#rewriteOpen(open);
+        if (bytes !== undefined) return bytes;
+      } catch (caught) {
+        if (!isDamage(caught)) throw caught;
+        return 0;
+      }
     }
   }
 
@@ -174,16 +185,21 @@ export class Compactor {
   /** Undefined when another maintainer was quicker. */
   async #rewriteOpen(objectIds: readonly number[]): Promise<number | undefined> {
     if (!(await this.#claims.takeOpen(objectIds, this.#job?.objectIds))) return undefined;
-    return this.#rewrite(await this.#openWork(objectIds));
+    const work = this.#openWork(objectIds).then((found) => this.#rewrite(found));
+    return this.#orLeave(work, () => this.#openDamaged.add(objectIds[0]!));
   }
 
-  async #orLeave<T>(work: Promise<T>, leave: () => void): Promise<T> {
+  /** @param leave is told which object it was, if that is known */
+  async #orLeave<T>(work: Promise<T>, leave: (damaged: number | undefined) => void): Promise<T> {
     try {
       return await work;
     } catch (caught) {
-      if (isFloeError(caught, 'corrupt', 'not-found')) {
-        this.#options.logger.error({ error: caught.message }, 'damaged log object, not rewritten');
-        leave();
+      if (isDamage(caught)) {
+        const { logger, source } = this.#options;
+        const damaged = damagedObject(caught);
+        if (damaged !== undefined) source.distrust?.(damaged.key);
+        leave(damaged?.objectId);
+        logger.error({ error: caught.message }, 'damaged log object, not rewritten for now');
       }
       throw caught;
     }
@@ -322,7 +338,9 @@ export class Compactor {
       chosen.push(object);
     }
     const [oldest] = chosen;
-    if (oldest === undefined) return [];
+    for (const objectId of this.#openDamaged.keys())
+      if (objectId !== oldest?.objectId) this.#openDamaged.delete(objectId);
+    if (oldest === undefined || this.#openDamaged.has(oldest.objectId)) return [];
     if (!full && clock.now() - oldest.createdMs < gatherMs) return [];
     return chosen.map(({ objectId }) => objectId);
   }
@@ -426,6 +444,7 @@ export class Compactor {
     const sources = [...new Set([...openObjects, ...rows.map((row) => row.objectId)])];
     metrics.count('floe_log_compacted_bytes_total', 'Bytes written by compaction.', {}, bytes);
     logger.debug({ sources: sources.length, shares: shares.length, bytes }, 'log compacted');
+    for (const objectId of sources) this.#damaged.delete(objectId);
     onReplaced(sources);
   }
 }

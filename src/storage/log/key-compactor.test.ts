@@ -285,6 +285,57 @@ test('a row that others rewrote under its compaction, and whose object is gone, 
   expect((await records(partition)).map(({ value }) => value)).toEqual(['three']);
 });
 
+test('a partition whose bytes came damaged is left for a while, and the others go on', async () => {
+  const [bad, good] = (await log.createTopic(2)) as [number, number];
+  for (const value of ['one', 'two']) {
+    for (const partitionId of [bad, good])
+      await log.append([{ partitionId, records: [{ key: 'a', value, timestamp: 1 }] }]);
+    await log.seal();
+  }
+  const badKeys = new Set(
+    (await log.metadata.log.entriesFrom(bad, 0, 10)).map(({ objectKey }) => objectKey),
+  );
+  expect(badKeys.size).toBe(2);
+  let damaged = true;
+  const distrusted: string[] = [];
+  const source: KeyCompactorOptions['source'] = {
+    read: async (object, reads, options) => {
+      await log.source.read(object, reads, options);
+      const [{ position, into }] = reads as [(typeof reads)[number]];
+      // The first block of a file is that of the partition that wrote first.
+      if (damaged && position < 4_096) into[into.length - 1]! ^= 1;
+    },
+    distrust: (key) => distrusted.push(key),
+  };
+  const { gauges, metrics } = gaugesOf();
+  const uncleanable = () => gauges.get('floe_log_cleaner_uncleanable_partitions')!();
+  const subject = keyCompactor([bad, good], { source, metrics });
+  await expect(subject.step()).rejects.toMatchObject({ code: 'corrupt' });
+  expect(badKeys).toContain(distrusted[0]);
+  expect(uncleanable()).toBe(1);
+  await untilDone(subject);
+  const valuesOf = async (partitionId: number) =>
+    (await records(partitionId)).map(({ value }) => value);
+  expect(await valuesOf(good)).toEqual(['two']);
+  expect(await valuesOf(bad)).toEqual(['one', 'two']);
+  damaged = false;
+  await untilDone(subject);
+  expect(await valuesOf(bad)).toEqual(['one', 'two']);
+  await log.clock.advance(60_000);
+  await untilDone(subject);
+  expect(await valuesOf(bad)).toEqual(['two']);
+  expect(uncleanable()).toBe(0);
+});
+
+function gaugesOf() {
+  const gauges = new Map<string, () => number>();
+  const metrics = {
+    ...noMetrics,
+    observeGauge: (name: string, _: string, read: () => number) => void gauges.set(name, read),
+  };
+  return { gauges, metrics };
+}
+
 test('rows that others merge while they are asked for are asked for again', async () => {
   const [partition] = (await log.createTopic(1)) as [number];
   const row = (baseOffset: number, endOffset: number) =>

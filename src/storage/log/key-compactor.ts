@@ -33,6 +33,7 @@ import { loadIndex, objectOf } from './object-entries.ts';
 import { PlacedObject, type RowGroup } from './placed-object.ts';
 import { planRanges, type Range } from './plan.ts';
 import type { RangeCleaner, StoredMarker, StoredRange } from './range-cleaner.ts';
+import { damagedObject, isDamage, reading, SetAside } from './set-aside.ts';
 import { type SourceShare, shareOf } from './stream-layout.ts';
 import { clusterTag } from './wal-format.ts';
 
@@ -110,8 +111,8 @@ export class KeyCompactor {
   readonly #tag: Uint8Array;
   readonly #scratch = new Uint8Array(new SharedArrayBuffer(RANGE_BYTES));
   #cleanings: Map<number, Cleaning> | undefined;
-  /** Partitions whose compaction failed for what they hold: left alone until a restart. */
-  readonly #damaged = new Set<number>();
+  /** Partitions whose compaction failed for what they hold. */
+  readonly #damaged: SetAside;
   /** Times of first records that were never compacted, and of first unsealed ones, as long as they stay the first. */
   readonly #dirtyTimes = new Map<number, FirstRecord>();
   readonly #unsealedTimes = new Map<number, FirstRecord>();
@@ -130,6 +131,7 @@ export class KeyCompactor {
     this.#options = { ...options, store: storeFor(options.store, 'compaction') };
     this.#tag = clusterTag(options.clusterId);
     this.#object = this.#newObject();
+    this.#damaged = new SetAside(options.clock);
     const { metrics } = options;
     metrics.observeGauge(
       'floe_log_cleaner_max_dirty_ratio',
@@ -148,7 +150,7 @@ export class KeyCompactor {
     );
     metrics.observeGauge(
       'floe_log_cleaner_uncleanable_partitions',
-      'Compacted partitions that are left alone because of damage.',
+      'Compacted partitions that failed for damage when they were last tried.',
       () => this.#damaged.size,
     );
   }
@@ -156,7 +158,7 @@ export class KeyCompactor {
   /**
    * Does the next piece of work. @returns bytes read or written, 0 when nothing is due.
    * What changed under it ends the round, too: the next looks afresh.
-   * @throws FloeError; the round ends, and after `corrupt` and `not-found` its partition is left alone.
+   * @throws FloeError; the round ends, and after `corrupt` and `not-found` its partition is left alone for a while.
    */
   async step(): Promise<number> {
     this.#round ??= this.#work();
@@ -192,7 +194,7 @@ export class KeyCompactor {
       try {
         yield* this.#compact(partition, rows);
       } catch (caught) {
-        if (!isFloeError(caught, 'corrupt', 'not-found')) throw caught;
+        if (!isDamage(caught)) throw caught;
         await this.#checkUnchanged(partitionId, rows);
         this.#damage(partitionId, caught);
         throw caught;
@@ -210,10 +212,13 @@ export class KeyCompactor {
   }
 
   #damage(partitionId: number, error: FloeError): void {
+    const { logger, source } = this.#options;
+    const object = damagedObject(error);
+    if (object !== undefined) source.distrust?.(object.key);
     this.#damaged.add(partitionId);
-    this.#options.logger.error(
+    logger.error(
       { partitionId, error: error.message },
-      'damaged log object, partition not compacted',
+      'damaged log object, partition not compacted for now',
     );
   }
 
@@ -233,26 +238,41 @@ export class KeyCompactor {
     const { metadata, partitions } = this.#options;
     const cleanings = await this.#known();
     const policies = new Map<number, CompactionPolicy>();
-    for (const { partitionId, policy } of partitions())
-      if (!this.#damaged.has(partitionId)) policies.set(partitionId, policy);
+    for (const { partitionId, policy } of partitions()) policies.set(partitionId, policy);
     const due: Due[] = [];
     let roll = false;
     this.#dirtiest = 0;
     for (const partition of await metadata.log.partitions([...policies.keys()])) {
       const { partitionId, logStartOffset, highWatermark } = partition;
-      if (highWatermark === logStartOffset) continue;
+      if (highWatermark === logStartOffset || this.#damaged.has(partitionId)) continue;
       const policy = policies.get(partitionId)!;
-      const look = await this.#lookAt(partition, policy, cleanings.get(partitionId));
+      const looking = this.#lookAt(partition, policy, cleanings.get(partitionId));
+      const look = await this.#orLeave(partitionId, looking);
       if (look === undefined) continue;
       const verdict = judge(look);
       roll ||= verdict.roll;
       const end = Math.min(look.cleanableEnd, sealedEnd(look));
       if (verdict.clean) due.push({ partition, policy, cleanEnd: look.cleanEnd, end });
     }
-    for (const times of [this.#dirtyTimes, this.#unsealedTimes])
-      for (const partitionId of times.keys())
-        if (!policies.has(partitionId)) times.delete(partitionId);
+    for (const known of [this.#dirtyTimes, this.#unsealedTimes, this.#damaged])
+      for (const partitionId of known.keys())
+        if (!policies.has(partitionId)) known.delete(partitionId);
     return { due, roll };
+  }
+
+  /** Undefined also for a partition whose look failed for what it holds. */
+  async #orLeave(
+    partitionId: number,
+    look: Promise<CleanLook | undefined>,
+  ): Promise<CleanLook | undefined> {
+    try {
+      return await look;
+    } catch (caught) {
+      if (isFloeError(caught, 'corrupt')) this.#damage(partitionId, caught);
+      // Deleted, or cut short, since it was looked up.
+      else if (!isFloeError(caught, 'not-found')) throw caught;
+      return undefined;
+    }
   }
 
   async #known(): Promise<Map<number, Cleaning>> {
@@ -396,7 +416,9 @@ export class KeyCompactor {
       if (row.endOffset <= cleanEnd || row.baseOffset >= end) continue;
       for await (const range of this.#ranges(row, cleanEnd)) {
         const request = { range, fromOffset: cleanEnd, endOffset: end };
-        const { full, nextOffset } = await this.#options.cleaner.addKeys(request);
+        const { full, nextOffset } = await reading(range.object, () =>
+          this.#options.cleaner.addKeys(request),
+        );
         yield range.bytes.length;
         if (full) return nextOffset;
       }
@@ -422,7 +444,9 @@ export class KeyCompactor {
     this.#object.begin(group);
     for (const row of group.rows) {
       for await (const range of this.#ranges(row, logStart)) {
-        const cleaned = await this.#options.cleaner.clean({ range, ...rules });
+        const cleaned = await reading(range.object, () =>
+          this.#options.cleaner.clean({ range, ...rules }),
+        );
         this.#object.add(cleaned);
         totals.tombstoneBytes += cleaned.tombstoneBytes;
         if (cleaned.goneAborts.length > 0) this.#noteGone(group.partitionId, cleaned.goneAborts);
@@ -458,7 +482,9 @@ export class KeyCompactor {
           ? this.#scratch.subarray(0, range.length)
           : new Uint8Array(new SharedArrayBuffer(range.length));
       const read = [{ position: range.position, into: bytes }];
-      await source.read(share.object, read, { purpose: 'maintenance' });
+      await reading(share.object, () =>
+        source.read(share.object, read, { purpose: 'maintenance' }),
+      );
       const next = planned[n + 1];
       const until = next === undefined ? Infinity : columns.baseOffsets[next.start]!;
       const count = markers.findIndex(({ offset }) => offset >= until);
@@ -498,6 +524,7 @@ export class KeyCompactor {
     }
     for (const cleaning of completed) {
       this.#cleanings!.set(cleaning.partitionId, cleaning);
+      this.#damaged.delete(cleaning.partitionId);
       this.#cleanedMs = cleaning.cleanedMs;
     }
   }

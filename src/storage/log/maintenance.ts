@@ -144,6 +144,13 @@ export class Maintenance implements Component {
     const compaction = job('compaction', settings['log.compact.interval.ms'], () =>
       this.#compact(),
     );
+    if (part !== 'rest') {
+      this.#options.metrics.observeGauge(
+        'floe_log_compaction_damaged_objects',
+        'Log objects that compaction could not read for what they hold when it last tried.',
+        () => this.#compactor.damaged,
+      );
+    }
     if (part === 'compaction') return [compaction];
     const keyCompactor = this.#makeKeyCompactor();
     return [

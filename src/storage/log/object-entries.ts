@@ -9,6 +9,7 @@ import { entriesOf, openIndex, type PackedIndex, stepsOf } from '../../metadata/
 import { generationOf } from '../paths.ts';
 import type { ByteSource, ReadPurpose } from './byte-source.ts';
 import { entryAt, entryEnd, type ObjectRef, type Segment, segmentOf } from './entries.ts';
+import { reading } from './set-aside.ts';
 import { BLOCK_HEADER_BYTES, footerIndex, readBlockHeader } from './wal-format.ts';
 
 /** Rows asked for at a time: enough for minutes of catching up, little enough for one reply. */
@@ -292,9 +293,11 @@ export async function loadIndex(
   const object = objectOf(row);
   const position = row.indexPosition - BLOCK_HEADER_BYTES;
   const bytes = new Uint8Array(new SharedArrayBuffer(BLOCK_HEADER_BYTES + row.indexLength));
-  await source.read(object, [{ position, into: bytes }], { purpose });
-  const header = readBlockHeader(bytes);
-  if (header?.position !== position || header.generation !== object.generation)
-    throw new FloeError('corrupt', `no footer at ${position} of ${row.objectKey}`);
-  return openIndex(footerIndex(bytes));
+  return reading(object, async () => {
+    await source.read(object, [{ position, into: bytes }], { purpose });
+    const header = readBlockHeader(bytes);
+    if (header?.position !== position || header.generation !== object.generation)
+      throw new FloeError('corrupt', `no footer at ${position} of ${row.objectKey}`);
+    return openIndex(footerIndex(bytes));
+  });
 }

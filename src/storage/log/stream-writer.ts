@@ -7,6 +7,7 @@ import { checkEntries } from './block-check.ts';
 import type { ByteSource } from './byte-source.ts';
 import type { EntryColumns, ObjectRef } from './entries.ts';
 import { planRanges, type Range } from './plan.ts';
+import { reading } from './set-aside.ts';
 import type { RunMove, StreamLayout } from './stream-layout.ts';
 import { BLOCK_HEADER_BYTES, buildFooter, writeBlockHeader } from './wal-format.ts';
 
@@ -104,7 +105,7 @@ async function copySources(sources: readonly SourceRuns[], options: Filling): Pr
   const copy = async () => {
     const scratch = new Uint8Array(new SharedArrayBuffer(options.rangeBytes));
     for (let runs = waiting.shift(); runs !== undefined; runs = waiting.shift())
-      await copyRuns(runs, options, scratch);
+      await reading(runs.object, () => copyRuns(runs, options, scratch));
   };
   const copies = Array.from({ length: Math.min(options.parallel, sources.length) }, copy);
   // All have ended before the first error goes on: they write into memory that is used again.
