@@ -16,10 +16,8 @@ export interface ClusterMetadata {
   keepClusterId(clusterId: string): Promise<void>;
   /** 32 bytes that only nodes of this cluster know, by which they know each other: `fresh` unless there are some yet. */
   secret(fresh: Uint8Array): Promise<Uint8Array>;
-  /** While it isn't confirmed, nothing is swept or deleted from the object store (L10). */
+  /** While it isn't confirmed, nothing is swept or deleted from the object store (L10). Restores raise it (transfer/). */
   incarnation(): Promise<Incarnation>;
-  /** A restore has taken place: raises the incarnation, which waits to be confirmed. */
-  noteRestored(): Promise<void>;
   /** Deletion may go on. Repeating it is harmless. */
   confirmIncarnation(): Promise<void>;
   /** The store's clock, milliseconds since the epoch. */

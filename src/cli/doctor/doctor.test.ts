@@ -10,6 +10,7 @@ import { resolveSettings } from '../../base/settings.ts';
 import { openPostgresMetadata } from '../../metadata/postgres/index.ts';
 import { startPostgres, type TestServer } from '../../metadata/postgres/testing.ts';
 import { openSqliteMetadata } from '../../metadata/sqlite/index.ts';
+import { noteRecovered, RESTORED } from '../../metadata/transfer/index.ts';
 import { claimCluster } from '../../storage/cluster.ts';
 import { LocalObjectStore } from '../../storage/objects/index.ts';
 import type { ClusterStatus } from '../cluster-status.ts';
@@ -64,7 +65,7 @@ test('a cluster that is well, then restored, then confirmed; a bucket of another
   expect(of(well, 'embedded')).toMatchObject({ value: 'reachable, no tables' });
   expect(of(well, 'this machine against the database')).toMatchObject({ area: 'clock' });
 
-  await metadata.cluster.noteRestored();
+  await noteRecovered(metadata.database);
   expect(wrongs(await examine(options))).toEqual(['restored']);
   expect(wrongs(await examine({ ...options, confirm: true }))).toEqual([]);
   expect(wrongs(await examine(options))).toEqual([]);
@@ -105,7 +106,7 @@ test("a node's own directory", async () => {
   await metadata.cluster.keepClusterId(ID);
   const options = { dataDir, metadata: undefined, storage: undefined, settings, confirm: false };
   expect(wrongs(await examine(options))).toEqual([]);
-  await metadata.cluster.noteRestored();
+  for (const sql of RESTORED) metadata.database.prepare(sql).run();
   expect(wrongs(await examine(options))).toEqual(['restored']);
   metadata.close();
   await expect(examine({ ...options, dataDir: folder })).rejects.toThrow(/holds no metadata.db/);

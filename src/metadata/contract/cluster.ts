@@ -36,7 +36,7 @@ export function clusterContract(name: string, open: OpenStore): void {
       const { cluster } = store.metadata;
       await cluster.keepClusterId('one');
       expect(await cluster.incarnation()).toEqual({ restores: 0, confirmed: true });
-      await cluster.noteRestored();
+      await store.restored();
       await store.reopen();
       expect(await store.metadata.cluster.incarnation()).toEqual({ restores: 1, confirmed: false });
       await store.metadata.cluster.confirmIncarnation();

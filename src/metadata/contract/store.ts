@@ -10,6 +10,8 @@ export interface StoreUnderTest {
   at(nowMs: number): Promise<void>;
   /** The process starts again, or another broker takes over: nothing that only memory knew is left. */
   reopen(): Promise<void>;
+  /** What a restore from a backup does to it at the end. */
+  restored(): Promise<void>;
   /** From now on commits of markers fail with this text, until what is returned is called; where that can be done. */
   failMarkers?(text: string): () => void;
   close(): Promise<void>;

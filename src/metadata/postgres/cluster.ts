@@ -62,12 +62,6 @@ export class PostgresCluster implements ClusterMetadata {
     return { restores: row!.restores, confirmed: row!.confirmed === row!.restores };
   }
 
-  async noteRestored(): Promise<void> {
-    await this.#db.transaction('background', (tx) =>
-      tx.run('UPDATE cluster SET restores = restores + 1'),
-    );
-  }
-
   async confirmIncarnation(): Promise<void> {
     await this.#db.on('background').run('UPDATE cluster SET confirmed = restores');
   }

@@ -1,6 +1,7 @@
 // PostgreSQL under contract suites that look at no memory of the store: one database and its connections for a whole
 // file, emptied between tests, which is many times quicker than a database for each. Not for production code.
 import type { StoreUnderTest } from '../contract/store.ts';
+import { noteRecovered } from '../transfer/index.ts';
 import { openBroker } from './contract-store.ts';
 import { type PostgresMetadata, postgresMigrations } from './index.ts';
 import type { TestServer } from './testing.ts';
@@ -45,6 +46,7 @@ export class SharedStore {
       reopen: async () => {
         reopened.push(await this.broker());
       },
+      restored: () => noteRecovered(metadata().database),
       close: async () => {
         for (const one of reopened) await one.close();
       },

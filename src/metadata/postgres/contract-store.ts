@@ -4,6 +4,7 @@ import { systemClock } from '../../base/clock.ts';
 import { seededPrng } from '../../base/prng.ts';
 import { resolveSettings } from '../../base/settings.ts';
 import type { StoreUnderTest } from '../contract/store.ts';
+import { noteRecovered } from '../transfer/index.ts';
 import { openPostgresMetadata, type PostgresMetadata, postgresMigrations } from './index.ts';
 import type { Migration } from './migrations.ts';
 import { postgresSettings } from './settings.ts';
@@ -52,6 +53,7 @@ export async function openStore(server: TestServer): Promise<StoreUnderTest> {
       await metadata.close();
       metadata = await openBroker(url);
     },
+    restored: () => noteRecovered(metadata.database),
     close: () => metadata.close(),
   };
 }

@@ -70,10 +70,6 @@ export class SqliteCluster implements ClusterMetadata {
     return { restores, confirmed: Number(row?.['confirmed'] ?? 0) === restores };
   }
 
-  async noteRestored(): Promise<void> {
-    this.#db.prepare('UPDATE cluster SET restores = restores + 1').run();
-  }
-
   async confirmIncarnation(): Promise<void> {
     this.#db.prepare('UPDATE cluster SET confirmed = restores').run();
   }

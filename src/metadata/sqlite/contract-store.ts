@@ -1,5 +1,6 @@
 // SQLite under the contract suites. It has no clock of its own and goes by the times it is told. Not for production code.
 import type { StoreUnderTest } from '../contract/store.ts';
+import { RESTORED } from '../transfer/index.ts';
 import { metadataOn, openDatabase } from './index.ts';
 
 export async function openStore(): Promise<StoreUnderTest> {
@@ -13,6 +14,9 @@ export async function openStore(): Promise<StoreUnderTest> {
     async at() {},
     async reopen() {
       metadata = open();
+    },
+    async restored() {
+      for (const sql of RESTORED) database.prepare(sql).run();
     },
     failMarkers(text) {
       const { log } = metadata;
