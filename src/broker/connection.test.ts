@@ -2,6 +2,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ALL_APIS } from '../protocol/apis.ts';
+import { encodeRequest } from '../protocol/envelope.ts';
+import { fetchApi } from '../protocol/messages/01-fetch.ts';
 import { openListener } from './auth/listener-auth.ts';
 import { Session } from './auth/session.ts';
 import { BufferPool } from './buffer-pool.ts';
@@ -12,6 +14,7 @@ import { Gate } from './gate.ts';
 import { RequestStats } from './request-stats.ts';
 import { Shares } from './shares.ts';
 import { startTestBroker, type TestBroker } from './testing/harness.ts';
+import { fetchRequest } from './testing/requests.ts';
 import type { Wire } from './wire.ts';
 
 let test: TestBroker;
@@ -38,8 +41,8 @@ afterAll(() => test.stop());
 class NullWire implements Wire {
   readonly remoteAddress = 'fuzz';
   ended = false;
-  write(_pieces: readonly Uint8Array[], done: () => void): void {
-    done();
+  write(_pieces: readonly Uint8Array[], done: (sent: boolean) => void): void {
+    done(true);
   }
   pause(): void {}
   resume(): void {}
@@ -49,6 +52,16 @@ class NullWire implements Wire {
   destroy(): void {
     this.ended = true;
   }
+}
+
+function connect(wire: Wire): Connection {
+  const session = new Session({
+    ...shared.services,
+    listener: openListener('PLAINTEXT'),
+    host: 'fuzz',
+    subject: undefined,
+  });
+  return new Connection({ shared, wire, id: 1, listener: 'PLAINTEXT', session, onClosed() {} });
 }
 
 function frame({
@@ -80,15 +93,7 @@ it('survives requests with random bodies', async () => {
   });
   await fc.assert(
     fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 4 }), async (requests) => {
-      const wire = new NullWire();
-      const session = new Session({
-        ...shared.services,
-        listener: openListener('PLAINTEXT'),
-        host: 'fuzz',
-        subject: undefined,
-      });
-      const options = { shared, wire, id: 1, listener: 'PLAINTEXT', session, onClosed() {} };
-      const connection = new Connection(options);
+      const connection = connect(new NullWire());
       for (const one of requests) {
         const bytes = frame(one);
         connection.received(bytes, bytes.length);
@@ -102,4 +107,36 @@ it('survives requests with random bodies', async () => {
   expect(shared.gate.requests).toBe(0);
   expect(shared.gate.bytes).toBe(0);
   expect(test.log.unreleased).toBe(0);
+});
+
+/** A socket whose peer is gone and that hasn't said so. */
+class GoneWire extends NullWire {
+  writes = 0;
+  override write(_pieces: readonly Uint8Array[], done: (sent: boolean) => void): void {
+    this.writes += 1;
+    process.nextTick(done, false);
+  }
+}
+
+it('starts nothing more once a reply could not be sent', async () => {
+  const topicId = '00000000-0000-4000-8000-000000000001';
+  await test.directory.create({ topicId, name: 'gone', partitionCount: 1, config: {}, nowMs: 1 });
+  const wire = new GoneWire();
+  const connection = connect(wire);
+  const from = fetchRequest([{ topic: 'gone' }]);
+  for (let correlationId = 0; correlationId < 20; correlationId += 1) {
+    const pieces = encodeRequest({
+      api: fetchApi,
+      version: 11,
+      correlationId,
+      clientId: null,
+      request: from,
+    });
+    const bytes = Buffer.concat(pieces);
+    connection.received(bytes, bytes.length);
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(wire.writes).toBe(1);
+  connection.closed();
+  expect([shared.gate.requests, shared.gate.bytes, test.log.unreleased]).toEqual([0, 0, 0]);
 });

@@ -132,7 +132,10 @@ export class Connection implements ClientConnection {
     const { values } = shared.services.config;
     this.#mute = new Mute(shared.services.clock, this.#pump);
     this.#lastProgressMs = shared.services.clock.monotonic();
-    this.#outbox = new Outbox(wire, () => this.#sentSome(), shared.copies);
+    // The socket says that it closed a turn of the event loop later. Were requests started until then, each would fail to be
+    // sent and start the next before that turn: a thousand that a client left behind stopped the broker for a minute.
+    const events = { onProgress: () => this.#sentSome(), onGone: () => this.closed() };
+    this.#outbox = new Outbox(wire, events, shared.copies);
     const shareOf = () => this.#receivedShare();
     this.#receiver = new FrameReceiver({
       landing: shared.landing,

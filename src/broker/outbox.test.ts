@@ -7,18 +7,18 @@ import type { Wire } from './wire.ts';
 class FakeWire implements Wire {
   readonly remoteAddress = 'test';
   readonly written: Buffer[] = [];
-  #pending: (() => void)[] = [];
+  #pending: ((sent: boolean) => void)[] = [];
 
-  write(pieces: readonly Uint8Array[], done: () => void): void {
+  write(pieces: readonly Uint8Array[], done: (sent: boolean) => void): void {
     expect(this.#pending).toHaveLength(0);
     this.written.push(Buffer.concat(pieces));
     this.#pending.push(done);
   }
 
   /** The kernel took the write under way. */
-  take(): boolean {
+  take(sent = true): boolean {
     const done = this.#pending.shift();
-    done?.();
+    done?.(sent);
     return done !== undefined;
   }
 
@@ -28,6 +28,8 @@ class FakeWire implements Wire {
   destroy(): void {}
 }
 
+const noEvents = { onProgress() {}, onGone() {} };
+
 describe('Outbox', () => {
   it('sends every byte once, in order, and finishes each reply after its last', () => {
     const piece = fc.oneof(fc.integer({ min: 1, max: 50 }), fc.constant(3_000_000));
@@ -35,7 +37,7 @@ describe('Outbox', () => {
     fc.assert(
       fc.property(replies, (sizes) => {
         const wire = new FakeWire();
-        const outbox = new Outbox(wire, () => {});
+        const outbox = new Outbox(wire, noEvents);
         const done: number[] = [];
         const all: Buffer[] = [];
         for (const [n, pieces] of sizes.entries()) {
@@ -56,7 +58,7 @@ describe('Outbox', () => {
   it('shows progress within a large reply', () => {
     const wire = new FakeWire();
     const progress: number[] = [];
-    const outbox = new Outbox(wire, (bytes) => progress.push(bytes));
+    const outbox = new Outbox(wire, { ...noEvents, onProgress: (bytes) => progress.push(bytes) });
     outbox.push({ pieces: [Buffer.alloc(5_000_000)], bytes: 5_000_000, done() {} });
     wire.take();
     expect(progress).toEqual([1_048_576]);
@@ -65,7 +67,7 @@ describe('Outbox', () => {
 
   it('finishes what is queued when the wire goes, and what is being written when the socket lets go', () => {
     const wire = new FakeWire();
-    const outbox = new Outbox(wire, () => {});
+    const outbox = new Outbox(wire, noEvents);
     const done: string[] = [];
     outbox.push({ pieces: [Buffer.alloc(9)], bytes: 9, done: () => done.push('writing') });
     outbox.push({ pieces: [Buffer.alloc(9)], bytes: 9, done: () => done.push('queued') });
@@ -77,10 +79,28 @@ describe('Outbox', () => {
     expect(done).toEqual(['writing', 'queued', 'late']);
   });
 
+  it('says once that the wire is gone, and writes nothing to it any more', () => {
+    const wire = new FakeWire();
+    const said: string[] = [];
+    const events = { onProgress: () => said.push('progress'), onGone: () => said.push('gone') };
+    const outbox = new Outbox(wire, events);
+    for (const name of ['first', 'second'])
+      outbox.push({
+        pieces: [Buffer.alloc(2_000_000)],
+        bytes: 2_000_000,
+        done: () => said.push(name),
+      });
+    wire.take(false);
+    expect(said).toEqual(['gone']);
+    outbox.close();
+    expect(said).toEqual(['gone', 'first', 'second']);
+    expect(wire.take()).toBe(false);
+  });
+
   it('copies what a slow peer leaves waiting, which then pins only what is being written', () => {
     const wire = new FakeWire();
     const copies = new CopyBudget(4_000_000);
-    const outbox = new Outbox(wire, () => {}, copies);
+    const outbox = new Outbox(wire, noEvents, copies);
     const unpinned: string[] = [];
     const done: string[] = [];
     const push = (name: string, bytes: number) => {

@@ -29,10 +29,17 @@ interface Queued {
 
 const SENT = new Uint8Array(0);
 
+export interface OutboxEvents {
+  /** The kernel has taken so many bytes. */
+  onProgress(bytes: number): void;
+  /** A write failed: nothing will be sent any more. */
+  onGone(): void;
+}
+
 export class Outbox {
   readonly #wire: Wire;
   readonly #copies: CopyBudget;
-  readonly #onProgress: (bytes: number) => void;
+  readonly #events: OutboxEvents;
   readonly #queue: Queued[] = [];
   /** Where the next write begins: piece of the first reply, and bytes of that piece already out. */
   #piece = 0;
@@ -44,10 +51,10 @@ export class Outbox {
   /** The write under way points into the first reply, whose rest has been copied. */
   #unpinHead = false;
 
-  constructor(wire: Wire, onProgress: (bytes: number) => void, copies = new CopyBudget()) {
+  constructor(wire: Wire, events: OutboxEvents, copies = new CopyBudget()) {
     this.#wire = wire;
     this.#copies = copies;
-    this.#onProgress = onProgress;
+    this.#events = events;
   }
 
   get empty(): boolean {
@@ -121,7 +128,7 @@ export class Outbox {
     }
     if (pieces.length === 0) return;
     this.#writing = true;
-    this.#wire.write(pieces, () => this.#written(bytes, finished));
+    this.#wire.write(pieces, (sent) => this.#written(sent ? bytes : undefined, finished));
   }
 
   /** The next piece of a reply, cut to `limit` bytes. */
@@ -138,7 +145,8 @@ export class Outbox {
     return cut;
   }
 
-  #written(bytes: number, finished: readonly Queued[]): void {
+  /** @param bytes undefined: the wire is gone. */
+  #written(bytes: number | undefined, finished: readonly Queued[]): void {
     this.#writing = false;
     // The first reply may have been finished by this write: then there is nothing left to let go of early.
     const head = this.#queue[0];
@@ -147,9 +155,10 @@ export class Outbox {
     if (this.#queue.length === 0) this.#slow = false;
     for (const queued of finished) this.#done(queued);
     if (this.#closed) this.#abandon();
+    else if (bytes === undefined) this.#events.onGone();
     else {
       if (this.#queue.length > 0) this.#write();
-      this.#onProgress(bytes);
+      this.#events.onProgress(bytes);
     }
   }
 

@@ -314,12 +314,12 @@ class SocketWire implements Wire {
     this.#linger = linger;
   }
 
-  write(pieces: readonly Uint8Array[], done: () => void): void {
+  write(pieces: readonly Uint8Array[], done: (sent: boolean) => void): void {
     assert(!this.#writing, 'one write is under way at a time');
     this.#writing = true;
-    const written = () => {
+    const written = (error?: Error | null) => {
       this.#writing = false;
-      done();
+      done(error == null);
     };
     const socket = this.#socket;
     if (pieces.length === 1) {

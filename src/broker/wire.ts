@@ -5,9 +5,9 @@ export interface Wire {
   readonly remotePort?: number;
   /**
    * Sends `pieces` in order; at most one write is under way. `done` is called once, when the kernel has the
-   * last byte or the socket is gone: the pieces are not touched afterwards.
+   * last byte or, with false, when the socket is gone: the pieces are not touched afterwards.
    */
-  write(pieces: readonly Uint8Array[], done: () => void): void;
+  write(pieces: readonly Uint8Array[], done: (sent: boolean) => void): void;
   /** Stops reading. What was read already may still be delivered. */
   pause(): void;
   resume(): void;
