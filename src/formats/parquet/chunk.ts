@@ -192,8 +192,10 @@ function pageEnd(
   return toRow(from + entries);
 }
 
-function countValues(leaf: Leaf, { definition }: Shredded, from: number, to: number): number {
+function countValues(leaf: Leaf, shredded: Shredded, from: number, to: number): number {
+  const { definition } = shredded;
   if (definition === null) return to - from;
+  if (shredded.values === 0) return 0;
   let present = 0;
   for (let i = from; i < to; i++) if (definition[i] === leaf.maxDefinition) present++;
   return present;

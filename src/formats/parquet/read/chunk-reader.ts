@@ -5,7 +5,7 @@ import { FloeError } from '../../../base/error.ts';
 import { decompressor } from './decompress.ts';
 import { PAGE, type PageHeader, readPageHeader } from './page-header.ts';
 import type { FileNode } from './tree.ts';
-import { decodeHybrid } from './unhybrid.ts';
+import { decodeHybrid, soleValue } from './unhybrid.ts';
 
 /** Encoding numbers of parquet.thrift. */
 export const ENCODING = {
@@ -162,9 +162,12 @@ interface LevelRun {
 
 /** The levels, or the one that all entries have. */
 function decodeLevels(bytes: Uint8Array, { from, end, count, max }: LevelRun): Uint8Array | number {
+  const run = { from, end, width: levelWidth(max), count };
+  const only = soleValue(bytes, run);
+  if (only !== -1) return only;
   const levels = new Uint8Array(count);
-  const only = decodeHybrid(bytes, { from, end, width: levelWidth(max), count }, levels);
-  return only === -1 ? levels : only;
+  decodeHybrid(bytes, run, levels);
+  return levels;
 }
 
 interface PageLevels {

@@ -187,6 +187,10 @@ class GroupReading {
       data: (page) => {
         kept?.push({ ...page, values: NO_VALUES });
         const { slots, valid, present } = slotsOf(page, node, place);
+        if (present === 0) {
+          column.padTo(column.length + slots);
+          return;
+        }
         const flags = place.required && node.element.repetition_type === 'REQUIRED' ? null : valid;
         const row = column.extend(slots, flags);
         sink.page(page.encoding, page.values, { row, slots, valid, present });
@@ -305,6 +309,7 @@ function slotsOf(levels: Levels, node: FileNode, place: Place): Slots {
   if (definition === null) {
     if (level < place.definition) return { slots: 0, valid: null, present: 0 };
     if (allBegin && level >= node.definition) return { slots: count, valid: null, present: count };
+    if (allBegin) return { slots: count, valid: new Uint8Array(count), present: 0 };
   } else if (allBegin && isLeaf && node.definition === 1 && place.definition === 0) {
     // Of a column at the top, the levels are the flags.
     let present = 0;

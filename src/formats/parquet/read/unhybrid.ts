@@ -13,9 +13,25 @@ export interface HybridRun {
   readonly count: number;
 }
 
+/** The value of the run that holds all `count` of them, −1 where there is more than one run (or damage). */
+export function soleValue(bytes: Uint8Array, { from, end, width, count }: HybridRun): number {
+  let at = from;
+  let head = 0;
+  for (let shift = 0; shift <= 28; shift += 7) {
+    const byte = bytes[at++] ?? 0;
+    head |= (byte & 0x7f) << shift;
+    if (byte < 0x80) break;
+  }
+  head >>>= 0;
+  const size = (width + 7) >>> 3;
+  if (head % 2 !== 0 || head >>> 1 < count || at + size > end) return -1;
+  let value = 0;
+  for (let i = 0; i < size; i++) value |= bytes[at++]! << (8 * i);
+  return value;
+}
+
 /**
- * Fills `out` from `at` with `count` values. Returns the value when one run holds them all, else −1: an all-present
- * column is told so without a second look.
+ * Fills `out` from `at` with `count` values.
  * @throws FloeError `corrupt`.
  */
 export function decodeHybrid(
@@ -23,10 +39,10 @@ export function decodeHybrid(
   { from, end, width, count }: HybridRun,
   out: Uint8Array | Int32Array,
   at = 0,
-): number {
+): void {
   if (width === 0) {
     out.fill(0, at, at + count);
-    return 0;
+    return;
   }
   if (width > 32) throw corrupt(`values of ${width} bits`);
   const stop = at + count;
@@ -49,7 +65,6 @@ export function decodeHybrid(
       for (let i = 0; i < size; i++) value |= bytes[position++]! << (8 * i);
       const until = Math.min(stop, to + (head >>> 1));
       out.fill(value, to, until);
-      if (to === at && until === stop) return value;
       to = until;
     } else {
       const packed = (head >>> 1) * width;
@@ -62,7 +77,6 @@ export function decodeHybrid(
       to += taken;
     }
   }
-  return -1;
 }
 
 function unpack(
@@ -86,6 +100,12 @@ function unpack(
     return;
   }
   const mask = (1 << width) - 1;
+  // Groups of eight values from words that begin anywhere, as long as there are four bytes past the group to read.
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (; count >= 8 && from + width + 4 <= bytes.length; count -= 8, from += width) {
+    for (let bit = 0; bit < 8 * width; bit += width)
+      out[to++] = (view.getInt32(from + (bit >>> 3), true) >>> (bit & 7)) & mask;
+  }
   let buffer = 0;
   let bits = 0;
   for (let i = 0; i < count; i++) {
