@@ -1,4 +1,4 @@
-// Requests to a coordinator whose shard is just being loaded wait for that, instead of being answered
+// Requests to a coordinator whose shards are just being loaded wait for that, instead of being answered
 // COORDINATOR_LOAD_IN_PROGRESS: kafkajs gives a transaction up on that code and crashes a consumer that joins, and a load
 // takes milliseconds. Not for: what is answered then; a shard that went to another node meanwhile is NOT_COORDINATOR.
 import type { AnyApi, RequestOf } from '../protocol/api.ts';
@@ -10,17 +10,19 @@ export interface Loading {
   loading(key: string): Promise<unknown> | undefined;
 }
 
-/** `handler`, whose requests begin once the coordinator of their key is loaded; a null key waits for nothing. */
+/** `handler`, whose requests begin once the coordinators of all their keys are loaded. */
 export function afterLoad<A extends AnyApi>(
   handler: Handler<A>,
   coordinator: Loading,
-  keyOf: (request: RequestOf<A>) => string | null,
+  keysOf: (request: RequestOf<A>) => readonly string[],
 ): AnyHandler {
   return {
     ...handler,
     prepare(request: RequestOf<A>) {
-      const key = keyOf(request);
-      return key === null ? undefined : coordinator.loading(key);
+      const loads = keysOf(request)
+        .map((key) => coordinator.loading(key))
+        .filter((load) => load !== undefined);
+      return loads.length === 0 ? undefined : Promise.all(loads);
     },
   } as AnyHandler;
 }

@@ -1,4 +1,6 @@
 // Consumer groups as the broker's composition root sees them: a coordinator, and the handlers that use it.
+
+import type { OffsetFetchRequest } from '../../protocol/messages/09-offset-fetch.ts';
 import { afterLoad } from '../after-load.ts';
 import type { AnyHandler } from '../handler.ts';
 import { offsetCommitHandler } from '../handlers/08-offset-commit.ts';
@@ -23,24 +25,23 @@ export { groupSettings } from './settings.ts';
 export function groupHandlers(groups: GroupCoordinator): readonly AnyHandler[] {
   return [
     afterLoad(offsetCommitHandler(groups), groups, groupOf),
-    // Of several groups, in one request, usually one.
-    afterLoad(
-      offsetFetchHandler(groups),
-      groups,
-      (asked) => asked.groups?.[0]?.groupId ?? asked.groupId,
-    ),
+    afterLoad(offsetFetchHandler(groups), groups, fetchedGroups),
     findCoordinatorHandler,
     afterLoad(joinGroupHandler(groups), groups, groupOf),
     afterLoad(heartbeatHandler(groups), groups, groupOf),
     afterLoad(leaveGroupHandler(groups), groups, groupOf),
     afterLoad(syncGroupHandler(groups), groups, groupOf),
-    describeGroupsHandler(groups),
+    afterLoad(describeGroupsHandler(groups), groups, (asked) => asked.groups),
     listGroupsHandler(groups),
-    deleteGroupsHandler(groups),
-    offsetDeleteHandler(groups),
+    afterLoad(deleteGroupsHandler(groups), groups, (asked) => asked.groupsNames),
+    afterLoad(offsetDeleteHandler(groups), groups, groupOf),
     afterLoad(consumerGroupHeartbeatHandler(groups), groups, groupOf),
-    consumerGroupDescribeHandler(groups),
+    afterLoad(consumerGroupDescribeHandler(groups), groups, ({ groupIds }) => groupIds),
   ];
 }
 
-const groupOf = ({ groupId }: { readonly groupId: string }) => groupId;
+const groupOf = ({ groupId }: { readonly groupId: string }) => [groupId];
+
+/** Of v8 on several in one request. */
+const fetchedGroups = ({ groupId, groups }: OffsetFetchRequest) =>
+  groups.length > 0 ? groups.map((group) => group.groupId) : [groupId];

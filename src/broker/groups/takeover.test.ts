@@ -4,10 +4,14 @@ import { ManualClock } from '../../base/clock.ts';
 import { shardOf } from '../../metadata/shards.ts';
 import { openSqliteMetadata, type SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
+import type { OffsetFetchReply } from '../../protocol/messages/09-offset-fetch.ts';
+import type { RequestContext } from '../handler.ts';
+import { anybody } from '../testing/access.ts';
 import { leaseOf } from '../testing/leases.ts';
 import { openNodes, stopNodes, type TestNode } from '../testing/nodes.ts';
 import type { GroupCoordinator, OffsetToCommit } from './coordinator.ts';
 import { stateOf } from './entry.ts';
+import { groupHandlers } from './index.ts';
 import { joinRequest } from './testing/join-request.ts';
 
 const { NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS } = ErrorCode;
@@ -53,6 +57,15 @@ const syncRequest = (memberId: string, generation: number) => ({
 const at = (offset: number): OffsetToCommit[] => [
   { partitionId: partition, offset, leaderEpoch: 0, metadata: '' },
 ];
+
+/** Of an OffsetFetch of the last version. */
+const context = ({ directory }: TestNode) =>
+  ({
+    apiVersion: 10,
+    services: { directory },
+    access: anybody(),
+    countError() {},
+  }) as unknown as RequestContext;
 
 /** One member in a stable group. */
 async function single(groups: GroupCoordinator) {
@@ -173,6 +186,52 @@ describe('handed over', () => {
     await taking;
     expect(b.groups.faultOf('g')).toBe(0);
     expect(b.groups.listFault).toBe(0);
+  });
+
+  test('a request for several groups waits for all that are loaded; each has an error of its own', async () => {
+    const member = await single(a.groups);
+    await a.groups.commit('g', member, { offsets: at(5) });
+    await a.leases.lose(LEASE);
+    const elsewhere = 'another';
+    const loadedLater = leaseOf('groups', elsewhere);
+    expect(loadedLater).not.toBe(LEASE);
+    await b.leases.take(LEASE);
+    const fetch = groupHandlers(b.groups).find(({ api }) => api.key === 9)!;
+    const groupIds = ['g', elsewhere, 'nowhere'];
+    const request = {
+      groupId: '',
+      topics: null,
+      requireStable: true,
+      groups: groupIds.map((groupId) => ({
+        groupId,
+        memberId: null,
+        memberEpoch: -1,
+        topics: null,
+      })),
+    } as never;
+    b.way.close();
+    const taking = b.leases.take(loadedLater);
+    await clock.advance(0);
+    const loads = fetch.prepare?.(request, context(b));
+    expect(loads).toBeInstanceOf(Promise);
+    const errors = async () => {
+      const { groups } = (await fetch.handle(request, context(b))) as OffsetFetchReply;
+      return groups.map(({ errorCode, topics }) => [errorCode, topics.length]);
+    };
+    expect(await errors()).toEqual([
+      [0, 1],
+      [COORDINATOR_LOAD_IN_PROGRESS, 0],
+      [NOT_COORDINATOR, 0],
+    ]);
+    b.way.open();
+    await loads;
+    expect(await errors()).toEqual([
+      [0, 1],
+      [0, 0],
+      [NOT_COORDINATOR, 0],
+    ]);
+    await taking;
+    expect(fetch.prepare?.(request, context(b))).toBeUndefined();
   });
 
   test('a shard lost again while it is loaded is not kept', async () => {

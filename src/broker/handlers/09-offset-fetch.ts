@@ -21,10 +21,15 @@ const NO_OFFSETS: Offsets = new Map();
 const UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT;
 
 export function offsetFetchHandler(groups: GroupCoordinator): Handler<typeof offsetFetchApi> {
-  const answer = (asked: AskedGroup, requireStable: boolean, context: RequestContext) => {
+  const answer = (
+    asked: AskedGroup,
+    { requireStable, unsettled }: { readonly requireStable: boolean; readonly unsettled: number },
+    context: RequestContext,
+  ) => {
     const { groupId, topics } = asked;
     const errorCode = context.access.allows('describe', 'group', groupId)
-      ? groups.fetchFault(groupId, asked.memberId, asked.memberEpoch)
+      ? groups.fetchFault(groupId, asked.memberId, asked.memberEpoch) ||
+        (unsettled !== 0 && groups.pending.isUnsure(groupId) ? unsettled : 0)
       : ErrorCode.GROUP_AUTHORIZATION_FAILED;
     if (errorCode !== 0) {
       context.countError(errorCode);
@@ -48,16 +53,16 @@ export function offsetFetchHandler(groups: GroupCoordinator): Handler<typeof off
       const asked = context.apiVersion >= 8 ? request.groups : [request];
       // What transactions have done on other nodes; at once where none is open.
       const unsettled = await groups.settle(asked.map(({ groupId }) => groupId));
-      if (unsettled !== 0) return refusal(request, context, unsettled);
+      const how = { requireStable, unsettled };
       await learnTopics(context, () => asked.flatMap(({ topics }) => topics ?? []));
       if (context.apiVersion >= 8) {
-        const replies = request.groups.map((group) => answer(group, requireStable, context));
+        const replies = request.groups.map((group) => answer(group, how, context));
         return { topics: [], groups: replies };
       }
       const topics = request.topics?.map((topic) => ({ ...topic, topicId: ZERO_UUID })) ?? null;
       const { groupId } = request;
       const whole = { groupId, topics, memberId: null, memberEpoch: -1 };
-      const reply = answer(whole, requireStable, context);
+      const reply = answer(whole, how, context);
       return context.apiVersion >= 2 || reply.errorCode === 0
         ? { ...reply, groups: [] }
         : refusal(request, context, reply.errorCode);

@@ -2,10 +2,15 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ManualClock } from '../../base/clock.ts';
 import type { StoredOffset } from '../../metadata/groups.ts';
+import { shardOf } from '../../metadata/shards.ts';
 import { openSqliteMetadata, type SqliteMetadata } from '../../metadata/sqlite/index.ts';
 import { type TestBatch, testColumns } from '../../metadata/test-batches.ts';
 import type { Producer, TransactionAdmission } from '../../metadata/transactions.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
+import type { OffsetFetchReply } from '../../protocol/messages/09-offset-fetch.ts';
+import { groupHandlers } from '../groups/index.ts';
+import type { RequestContext } from '../handler.ts';
+import { anybody } from '../testing/access.ts';
 import { leaseOf } from '../testing/leases.ts';
 import { openNodes, stopNodes, type TestNode } from '../testing/nodes.ts';
 
@@ -195,6 +200,28 @@ describe('offsets', () => {
     await stage(producer, 5);
     b.way.isBroken = true;
     expect(await b.groups.settle(['g'])).toBe(ErrorCode.COORDINATOR_NOT_AVAILABLE);
+    // Other groups of the same request are no worse off.
+    const ids = Array.from({ length: 1_000 }, (_, n) => `calm${n}`);
+    const calm = ids.find((id) => shardOf(id) === shardOf('g'))!;
+    const groups = ['g', calm].map((groupId) => ({
+      groupId,
+      memberId: null,
+      memberEpoch: -1,
+      topics: null,
+    }));
+    const fetch = groupHandlers(b.groups).find(({ api }) => api.key === 9)!;
+    const context = {
+      apiVersion: 10,
+      services: { directory: b.directory },
+      access: anybody(),
+      countError() {},
+    } as unknown as RequestContext;
+    const request = { groupId: '', topics: null, requireStable: true, groups } as never;
+    const reply = (await fetch.handle(request, context)) as OffsetFetchReply;
+    expect(reply.groups.map(({ errorCode }) => errorCode)).toEqual([
+      ErrorCode.COORDINATOR_NOT_AVAILABLE,
+      0,
+    ]);
     b.way.isBroken = false;
     expect(await fetched()).toEqual([undefined, true]);
   });

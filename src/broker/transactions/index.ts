@@ -21,17 +21,23 @@ export function transactionHandlers(transactions: TransactionCoordinator): reado
     afterLoad(
       addPartitionsToTxnHandler(transactions),
       transactions,
-      ({ v3AndBelowTransactionalId }) => v3AndBelowTransactionalId || null,
+      ({ v3AndBelowTransactionalId: id }) => (id === '' ? [] : [id]),
     ),
     afterLoad(addOffsetsToTxnHandler(transactions), transactions, idOf),
     afterLoad(endTxnHandler(transactions), transactions, idOf),
     writeTxnMarkersHandler(transactions),
     // It goes to the group's coordinator.
-    afterLoad(txnOffsetCommitHandler(transactions), transactions.groups, ({ groupId }) => groupId),
+    afterLoad(txnOffsetCommitHandler(transactions), transactions.groups, ({ groupId }) => [
+      groupId,
+    ]),
     describeProducersHandler(transactions),
-    describeTransactionsHandler(transactions),
+    afterLoad(
+      describeTransactionsHandler(transactions),
+      transactions,
+      ({ transactionalIds }) => transactionalIds,
+    ),
     listTransactionsHandler(transactions),
   ];
 }
 
-const idOf = ({ transactionalId }: { readonly transactionalId: string }) => transactionalId;
+const idOf = ({ transactionalId }: { readonly transactionalId: string }) => [transactionalId];
