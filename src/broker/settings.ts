@@ -140,7 +140,7 @@ export const brokerSettings = {
     default: 8,
     min: 0.1,
     max: 1_000,
-    doc: 'One connection, and all of one user together, may have so many times what is free of log.in.flight.bytes in Produce under way, and of queued.max.request.bytes in requests received: a client alone gets eight ninths, two that want all get half each, and there is always room for others. Smaller: more is kept free.',
+    doc: 'All connections of one user together may have so many times what is free of log.in.flight.bytes in Produce under way, and of queued.max.request.bytes in requests received, and one connection as much as that leaves to its user: a client alone gets four fifths, two that want all get half each, and there is always room for others. Smaller: more is kept free.',
   }),
   'connection.max.requests': int({
     default: 1_000,

@@ -1,7 +1,8 @@
 // Who may have how many bytes of something that all clients share: whoever asks for more than is left waits, and what is
-// left is given out so that no connection and no user keeps the others from theirs. A connection may hold so many times
-// what is free, and all connections of a user together so many times: a client alone gets nearly everything, two that ask
-// for all get half each, and something is always left for one who comes. Nobody's limit needs to be known before.
+// left is given out so that no connection and no user keeps the others from theirs. All connections of a user together may
+// hold so many times what is free, and each of them as much as that leaves to its user: a client alone gets most of it, two
+// that ask for all get half each, and something is always left for one who comes, be it another user or another connection
+// of the same. Nobody's limit needs to be known before.
 // Who waits is served by what they hold, users and then connections of a user, and in order of arrival where that is equal.
 // A user is who it has shown to be; clients without a name are taken for one by their address.
 // Not for: rates (quotas/), bytes received and not worked on (gate.ts).
@@ -12,7 +13,7 @@ export interface SharesOptions {
   readonly free: () => number;
   /** Calls back once when something is free that wasn't, other than by what is given back here. */
   readonly whenFree?: (action: () => void) => void;
-  /** Times the free bytes that one connection, and all of one user, may hold. Above 0. */
+  /** Times the free bytes that all connections of one user may hold. Above 0. */
   readonly factor: () => number;
 }
 
@@ -92,8 +93,8 @@ export class Shares {
   #fits({ bytes, user }: Share): boolean {
     const free = this.#options.free();
     if (free <= 0) return false;
-    const most = free * this.#options.factor();
-    return (bytes === 0 || bytes < most) && (user.bytes === 0 || user.bytes < most);
+    if (user.bytes === 0) return true;
+    return bytes < free * this.#options.factor() - user.bytes;
   }
 
   take(share: Share, bytes: number): void {
