@@ -26,6 +26,16 @@ describe('dashboard and alarms', () => {
     expect([...named].filter((name) => !new RegExp(`\\b${name}\\b`).test(sources))).toEqual([]);
   });
 
+  test('show every metric that operators are told to watch', () => {
+    const shown = new Set(expressions.flatMap(metricsIn));
+    const page = readFileSync(join(src, '..', 'docs', 'cluster.md'), 'utf8');
+    const table = page.split('| metric | alarm when |')[1]!.split('\n\n')[0]!;
+    const watched = table.split('\n').filter((row) => !/\| – \|$/.test(row));
+    const names = watched.flatMap(metricsIn);
+    expect(names.length).toBeGreaterThan(8);
+    expect(names.filter((name) => !shown.has(name))).toEqual([]);
+  });
+
   test('panels don’t overlap, and lie on the grid', () => {
     const { panels } = JSON.parse(dashboard()) as {
       panels: { gridPos: { x: number; y: number; w: number; h: number } }[];

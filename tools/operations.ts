@@ -107,6 +107,7 @@ export const ROWS: readonly Row[] = [
         series: {
           'stream objects': rate('floe_log_compacted_bytes_total', 'job'),
           'compaction by key': rate('floe_log_cleaner_written_bytes_total', 'job'),
+          'in vain': rate('floe_log_compaction_lost_bytes_total', 'job'),
         },
       },
       {
@@ -117,6 +118,14 @@ export const ROWS: readonly Row[] = [
           'PUTs tried twice': rate('floe_log_put_hedges_total', 'job'),
           'damaged reads': rate('floe_log_damaged_reads_total', 'job'),
           'failed background jobs': rate('floe_log_maintenance_failures_total', 'job'),
+        },
+      },
+      {
+        title: 'Left alone for now because of damage',
+        unit: 'short',
+        series: {
+          objects: gauge('floe_log_compaction_damaged_objects'),
+          'partitions compacted by key': gauge('floe_log_cleaner_uncleanable_partitions'),
         },
       },
     ],
@@ -172,6 +181,36 @@ export const ROWS: readonly Row[] = [
           asked: rate('floe_log_follow_total', 'job'),
           failed: rate('floe_log_follow_failures_total', 'job'),
         },
+      },
+      {
+        title: 'Membership, 1: a member, and others that give hints',
+        unit: 'short',
+        series: {
+          '{{instance}}': 'floe_cluster_member{instance=~"$node"}',
+          'others of {{instance}}': 'floe_cluster_hint_peers{instance=~"$node"}',
+        },
+      },
+      {
+        title: 'Trouble between nodes',
+        unit: 'ops',
+        series: {
+          'heartbeats failed': rate('floe_cluster_heartbeats_failed_total', 'job'),
+          'joined again': rate('floe_cluster_rejoins_total', 'job'),
+          'hints refused': rate('floe_cluster_hints_refused_total', 'job'),
+        },
+      },
+      {
+        title: 'Clients sent to other brokers',
+        unit: 'ops',
+        series: {
+          'because brokers came': rate('floe_broker_sent_on_total', 'job'),
+          'because the broker drains': rate('floe_broker_sent_away_total', 'job'),
+        },
+      },
+      {
+        title: 'Compaction that waits for another node, 1: all the time',
+        unit: 'short',
+        series: { '{{instance}}': rate('floe_log_compaction_turn_seconds_total', 'instance') },
       },
       {
         title: 'Groups and transactions',
