@@ -3,7 +3,7 @@
 // Of domains that are large it is kept for a while what each version was about, so that little is read where little changed.
 // Commits of the log have numbers of their own (log.ts, `follow`).
 
-/** What is versioned. `log-starts`: retention and DeleteRecords; `tables`: pauses, states and positions set by hand. */
+/** What is versioned. `log-starts`: retention and DeleteRecords, and whatever frees bytes of partitions; `tables`: pauses, states and positions set by hand. */
 export const versionDomains = [
   'topics',
   'broker-configs',
@@ -31,7 +31,7 @@ export const noVersions: Versions = {
   nodes: 0,
 };
 
-/** Domains that tell what a version was about: ids of topics, of partitions whose log starts moved. */
+/** Domains that tell what a version was about: ids of topics, of partitions whose log start or size changed. */
 export type TracedDomain = 'topics' | 'log-starts';
 
 /** So many of the newest versions of each traced domain are told of. */

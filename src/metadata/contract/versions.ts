@@ -120,6 +120,16 @@ export function versionsContract(name: string, open: OpenStore): void {
         { partitionId: second!, logStartOffset: 0, freedBytes: 0 },
       ]);
       expect((await changes('log-starts')).ids).toEqual([String(first)]);
+      const sized = await current();
+      await log.moveLogStarts([
+        { partitionId: second!, logStartOffset: 0, freedBytes: 5 },
+        { partitionId: first!, logStartOffset: 0, freedBytes: 0 },
+        { partitionId: 999, logStartOffset: 0, freedBytes: 5 },
+      ]);
+      expect(await versions.changes('log-starts', sized['log-starts'])).toEqual({
+        version: sized['log-starts'] + 1,
+        ids: [String(second)],
+      });
       await topics.delete(ORDERS);
       expect((await changes('topics')).ids).toEqual([ORDERS]);
       // A store that was put back, and one that has forgotten.

@@ -292,12 +292,13 @@ export async function moveLogStarts(
       logStart: row.log_start,
     }));
     await dropAbortedBelow(tx, starts);
-    await raiseTraced(
-      tx,
-      'log-starts',
-      moved.map((row) => row.partition_id),
-    );
   }
+  const resized = moves.filter(({ freedBytes }) => freedBytes !== 0);
+  const changed = new Set([
+    ...moved.map((row) => row.partition_id),
+    ...resized.map(({ partitionId }) => partitionId).filter((id) => before.has(id)),
+  ]);
+  if (changed.size > 0) await raiseTraced(tx, 'log-starts', [...changed]);
   return rows.map(toPartitionLog);
 }
 

@@ -352,8 +352,8 @@ async function swap(tx: Transaction, request: ReplaceEntries): Promise<number> {
   const live = entries.filter((entry) => isLive(locked, entry));
   await insertEntries(tx, objectId, live);
   for (const entry of live) freed.add(entry.partitionId, -entry.bytes);
-  await takeOff(tx, freed);
   await noteCleaned(tx, request.cleanings ?? []);
+  await takeOff(tx, freed);
   return objectId;
 }
 

@@ -520,7 +520,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   }
 
   async moveLogStarts(moves: readonly MoveLogStart[]): Promise<readonly PartitionLog[]> {
-    const moved = this.#db.transaction(() => moves.filter((move) => this.#moveLogStart(move)));
+    const moved = this.#db.transaction(() => this.#moveLogStarts(moves));
     return this.partitions(moved.map((move) => move.partitionId));
   }
 
@@ -536,29 +536,36 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
       );
     }
     this.#db.transaction(() =>
-      this.#moveLogStart({ partitionId, logStartOffset: target, freedBytes: 0 }),
+      this.#moveLogStarts([{ partitionId, logStartOffset: target, freedBytes: 0 }]),
     );
     return toPartitionLog(partitionId, partition);
   }
 
+  /** Those of partitions that there are. */
+  #moveLogStarts(moves: readonly MoveLogStart[]): readonly MoveLogStart[] {
+    const known = moves.filter(({ partitionId }) => this.#partitions.has(partitionId));
+    const changed = known.filter((move) => this.#moveLogStart(move));
+    const ids = changed.map(({ partitionId }) => partitionId);
+    if (ids.length > 0) this.#versions.raiseTraced('log-starts', ids);
+    return known;
+  }
+
+  /** @returns whether anything changed: where the log begins, or how large it is. */
   #moveLogStart({ partitionId, logStartOffset, freedBytes }: MoveLogStart): boolean {
-    const partition = this.#partitions.get(partitionId);
-    if (partition === undefined) return false;
+    const partition = this.#partitions.get(partitionId)!;
     const logStart = Math.max(partition.logStart, Math.min(logStartOffset, partition.nextOffset));
     this.#db
       .prepare(
         'UPDATE log_partitions SET log_start = ?, size_bytes = size_bytes - ? WHERE partition_id = ?',
       )
       .run(logStart, freedBytes, partitionId);
-    if (logStart > partition.logStart) {
-      this.#ranges.dropBelow(partitionId, logStart);
-      this.#versions.raiseTraced('log-starts', [partitionId]);
-    }
+    const moves = logStart > partition.logStart;
+    if (moves) this.#ranges.dropBelow(partitionId, logStart);
     this.#db.afterCommit(() => {
       partition.logStart = logStart;
       partition.sizeBytes -= freedBytes;
     });
-    return true;
+    return moves || freedBytes !== 0;
   }
 
   /** Local files known to the store, whatever their state: for recovery. */

@@ -291,8 +291,9 @@ export class FrontLog implements Log {
   #others(primary: Primary) {
     return {
       isCurrent: () => primary.isCurrent(),
-      refreshStart: async (partitionId: number) =>
-        this.logStartsMoved(await this.#options.metadata.partitions([partitionId])),
+      refreshStart: async (partitionId: number) => {
+        this.logStartsMoved(await this.#options.metadata.partitions([partitionId]));
+      },
     };
   }
 
@@ -347,9 +348,12 @@ export class FrontLog implements Log {
     return moved.logStartOffset;
   }
 
-  /** Retention moved log starts in the metadata store. */
-  logStartsMoved(moved: readonly PartitionLog[]): void {
-    this.#partitions.moveLogStarts(moved);
+  /**
+   * Log starts and sizes changed in the metadata store.
+   * @returns the partitions that had moved on here since: they are better asked about again.
+   */
+  logStartsMoved(moved: readonly PartitionLog[]): readonly number[] {
+    return this.#partitions.moveLogStarts(moved);
   }
 
   /** Records below `endOffset` were compacted by key: older copies in memory are not served any more. */

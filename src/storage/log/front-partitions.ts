@@ -14,6 +14,8 @@ interface FrontPartition {
   logStartOffset: number;
   highWatermark: number;
   sizeBytes: number;
+  /** What lies below this offset is in the size already, though its commit may not be applied here yet. */
+  sizedEnd: number;
   /** First offsets of open transactions by producer id, ascending; undefined where none is. */
   open: Map<number, number> | undefined;
 }
@@ -36,6 +38,7 @@ export class FrontPartitions {
         logStartOffset,
         highWatermark,
         sizeBytes,
+        sizedEnd: highWatermark,
         open: undefined,
       });
     for (const { partitionId, open } of transactions) {
@@ -52,7 +55,13 @@ export class FrontPartitions {
   #find(partitionId: number): FrontPartition | undefined {
     const known = this.#partitions.get(partitionId);
     if (known !== undefined || this.#topics.byPartition(partitionId) === undefined) return known;
-    const fresh = { logStartOffset: 0, highWatermark: 0, sizeBytes: 0, open: undefined };
+    const fresh = {
+      logStartOffset: 0,
+      highWatermark: 0,
+      sizeBytes: 0,
+      sizedEnd: 0,
+      open: undefined,
+    };
     this.#partitions.set(partitionId, fresh);
     return fresh;
   }
@@ -127,20 +136,25 @@ export class FrontPartitions {
         'L2, L4: a commit takes the offsets from the high watermark on',
       );
       partition.highWatermark = endOffset(index, n);
-      partition.sizeBytes += index.lengths[n]!;
+      if (index.baseOffsets[n]! >= partition.sizedEnd) partition.sizeBytes += index.lengths[n]!;
       if (moved.at(-1) !== partitionId) moved.push(partitionId);
     }
     this.#begin(begun);
     return moved;
   }
 
-  moveLogStarts(moved: readonly PartitionLog[]): void {
-    for (const { partitionId, logStartOffset, sizeBytes } of moved) {
+  /** @returns the partitions of which more is applied here than `moved` knew of: their sizes lack what came in between. */
+  moveLogStarts(moved: readonly PartitionLog[]): readonly number[] {
+    const behind: number[] = [];
+    for (const { partitionId, logStartOffset, highWatermark, sizeBytes } of moved) {
       const partition = this.#partitions.get(partitionId);
       if (partition === undefined) continue;
       partition.logStartOffset = Math.max(partition.logStartOffset, logStartOffset);
       partition.sizeBytes = sizeBytes;
+      partition.sizedEnd = highWatermark;
+      if (highWatermark < partition.highWatermark) behind.push(partitionId);
     }
+    return behind;
   }
 
   /** True while anybody waits for a partition to move. */

@@ -21,10 +21,16 @@ async function setUp(partitionCount: number) {
     nowMs: 1,
   });
   const clock = new ManualClock();
+  const behind: number[] = [];
   const asked: (readonly number[] | undefined)[] = [];
   let told: ((moved: readonly PartitionLog[]) => void) | undefined;
   const starts = new LogStarts({
-    log: { logStartsMoved: (moved) => told?.(moved) },
+    log: {
+      logStartsMoved(moved) {
+        told?.(moved);
+        return behind.splice(0);
+      },
+    },
     metadata: {
       versions,
       log: {
@@ -51,7 +57,7 @@ async function setUp(partitionCount: number) {
   /** `log-starts` rises, as when the log had records. */
   const move = (...ids: readonly number[]) =>
     new SqliteVersions(metadata.database).raiseTraced('log-starts', ids);
-  return { partitions, asked, heard, move };
+  return { partitions, asked, heard, move, behind };
 }
 
 test('of many partitions those are read whose logs begin elsewhere now', async () => {
@@ -70,4 +76,17 @@ test('all are read when it is not known any more which', async () => {
   for (let n = 0; n <= TRACED_VERSIONS; n += 1) move(partitions[0]!);
   expect(await heard()).toEqual(partitions);
   expect(asked).toEqual([undefined]);
+});
+
+test('partitions that were written to meanwhile are read again', async () => {
+  const { partitions, asked, heard, move, behind } = await setUp(3);
+  const [a, b, c] = partitions as [number, number, number];
+  move(a, b);
+  behind.push(b);
+  expect(await heard()).toEqual([a, b]);
+  behind.push(b);
+  expect(await heard()).toEqual([b]);
+  move(c);
+  expect(await heard()).toEqual([c, b]);
+  expect(asked).toEqual([[a, b], [b], [c, b]]);
 });

@@ -1,6 +1,6 @@
-// Follows where logs begin when retention or DeleteRecords moved them elsewhere: the version of `log-starts` tells that
-// something moved, then those that did are asked, at most every so often. Until then a front serves what it still has;
-// what is gone already is asked for when it is missed (read-front.ts).
+// Follows where logs begin and how large they are when retention, DeleteRecords or compaction elsewhere changed it: the
+// version of `log-starts` tells that something did, then those partitions are asked, at most every so often. Until then
+// a front serves what it still has; what is gone already is asked for when it is missed (read-front.ts).
 import type { Clock } from '../../base/clock.ts';
 import { FloeError } from '../../base/error.ts';
 import type { Logger } from '../../base/log.ts';
@@ -26,6 +26,8 @@ export class LogStarts {
   readonly #options: LogStartsOptions;
   #version: number;
   #askedMs = -Infinity;
+  /** Partitions that were written to while they were asked about: what was answered of their sizes is not the whole. */
+  #again: readonly number[] = [];
   #running = false;
 
   constructor(options: LogStartsOptions) {
@@ -37,7 +39,7 @@ export class LogStarts {
   seen(versions: Versions): void {
     const version = versions['log-starts'];
     const { clock, everyMs, logger } = this.#options;
-    if (version <= this.#version || this.#running) return;
+    if ((version <= this.#version && this.#again.length === 0) || this.#running) return;
     if (clock.monotonic() - this.#askedMs < everyMs) return;
     this.#askedMs = clock.monotonic();
     this.#running = true;
@@ -53,7 +55,8 @@ export class LogStarts {
   async #refresh(): Promise<void> {
     const { metadata, log } = this.#options;
     const { version, ids } = await metadata.versions.changes('log-starts', this.#version);
-    log.logStartsMoved(await metadata.log.partitions(ids?.map(Number)));
+    const asked = ids && [...new Set([...ids.map(Number), ...this.#again])];
+    this.#again = log.logStartsMoved(await metadata.log.partitions(asked));
     this.#version = version;
   }
 }

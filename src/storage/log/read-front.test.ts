@@ -59,7 +59,9 @@ function setUp({ placed, current = true }: { placed: boolean; current?: boolean 
           ? {
               others: {
                 isCurrent: () => current,
-                refreshStart: async () => partitions.moveLogStarts([log(store.start)]),
+                refreshStart: async () => {
+                  partitions.moveLogStarts([log(store.start)]);
+                },
               },
             }
           : {}),

@@ -139,7 +139,7 @@ export const logSettings = {
     default: 2_000,
     min: 10,
     max: 60_000,
-    doc: 'Several brokers: at most this often the starts that moved are read anew after retention or DeleteRecords elsewhere.',
+    doc: 'Several brokers: at most this often log starts and sizes are read anew that retention, DeleteRecords or compaction elsewhere changed.',
   }),
   'log.follow.rows.lifetime.ms': int({
     default: 20_000,
