@@ -273,7 +273,7 @@ async function lastCommit(sql: Sql): Promise<number> {
   return row!.last_commit;
 }
 
-/** Sizes too; versions only rise when a start has moved. */
+/** Sizes too; the version rises when a start moves or bytes go. */
 export async function moveLogStarts(
   tx: Transaction,
   moves: readonly MoveLogStart[],
