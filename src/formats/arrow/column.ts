@@ -7,6 +7,7 @@
 // partition tuples and dead letters).
 import { assert } from '../../base/assert.ts';
 import type { IcebergType } from '../iceberg/types.ts';
+import { ValueCodes } from './value-codes.ts';
 
 /** Slots of a fresh column; buffers double from here and are kept by `clear`. */
 export const INITIAL_CAPACITY = 1024;
@@ -24,6 +25,8 @@ export abstract class Column {
   capacity = INITIAL_CAPACITY;
   /** 1 valid, 0 null, one byte a row; null while no row is null. Readers want `validity`. */
   flags: Uint8Array | null = null;
+  /** What readers of files note of equal values; null where nobody asked for it. */
+  codes: ValueCodes | null = null;
   /** Flags of rows that were cleared: most columns that had a null will have one again. */
   #spare: Uint8Array | null = null;
 
@@ -70,6 +73,7 @@ export abstract class Column {
       for (let row = length; row < this.length; row++) if (this.flags[row] === 0) this.nullCount--;
     }
     this.length = Math.min(length, this.length);
+    this.codes?.truncate(this.length);
     this.truncateValues(this.length);
   }
 
@@ -77,6 +81,7 @@ export abstract class Column {
   clear(): void {
     this.length = 0;
     this.nullCount = 0;
+    this.codes?.clear();
     this.#spare = this.flags ?? this.#spare;
     this.flags = null;
     this.truncateValues(0);
@@ -97,6 +102,7 @@ export abstract class Column {
     target.clear();
     target.reserve(rows.length);
     this.gatherInto(target, rows);
+    if (this.codes !== null) this.codes.gather(rows, (target.codes ??= new ValueCodes()));
     assert(target.length === rows.length, 'gather takes every selected row');
     return target;
   }

@@ -9,6 +9,7 @@ import { BytesColumn, FixedColumn, MAX_COLUMN_BYTES } from './byte-columns.ts';
 import type { Column, RowSelection } from './column.ts';
 import { alignColumn, ListColumn, MapColumn, StructColumn } from './nested-columns.ts';
 import { BooleanColumn, FloatColumn, Int32Column, Int64Column } from './scalar-columns.ts';
+import { ValueCodes } from './value-codes.ts';
 
 /** An empty column for an Iceberg type, children included. */
 export function createColumn(type: IcebergType): Column {
@@ -83,6 +84,11 @@ export class TableColumns {
       const bytes = column.offsets[column.length]!;
       column.reserveBytes(Math.min(MAX_COLUMN_BYTES, Math.ceil((bytes / this.rowCount) * rows)));
     }
+  }
+
+  /** Lets readers of files note what they learn of equal values, for those who write the rows again. */
+  noteCodes(): void {
+    for (const column of this.#byId.values()) column.codes = new ValueCodes();
   }
 
   /** Counts the row that was appended. */

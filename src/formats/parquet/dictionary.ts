@@ -1,6 +1,7 @@
 // Dictionary encoding of one chunk: distinct values by first occurrence, and for each value its index.
 // Given up when the values hardly repeat, so that it costs little where it gains nothing.
 // Source: parquet-format, Encodings.md, "Dictionary Encoding".
+import type { ValueCodes } from '../arrow/value-codes.ts';
 import { byteValues } from '../byte-values.ts';
 import type { ByteValues, WordValues } from './values.ts';
 
@@ -21,6 +22,30 @@ const mixPair = (a: number, b: number) => {
   return hash ^ (hash >>> 15);
 };
 
+/** As `byteValues`, of values of whole words. */
+function wordValues({ words, perValue }: WordValues) {
+  return {
+    hashOf: (slot: number) => {
+      let hash = 0;
+      for (let i = 0, at = slot * perValue; i < perValue; i++) hash = mixPair(hash, words[at + i]!);
+      return hash;
+    },
+    same: (a: number, b: number) => {
+      for (let i = 0; i < perValue; i++) {
+        if (words[a * perValue + i] !== words[b * perValue + i]) return false;
+      }
+      return true;
+    },
+  };
+}
+
+/** Bytes that a value takes in a dictionary, as its size is limited. */
+function plainSizeOf(values: ByteValues | WordValues): (slot: number) => number {
+  if (values.kind === 'words') return () => values.perValue * 4;
+  const { offsets } = values;
+  return (slot) => offsets[slot + 1]! - offsets[slot]! + 4;
+}
+
 export interface Dictionary {
   /** The slots whose values are the entries, in order. */
   readonly entries: Int32Array;
@@ -33,6 +58,8 @@ export class DictionaryBuilder {
   #indices = new Int32Array(1 << 16);
   #entries = new Int32Array(1 << 10);
   #table = new Int32Array(1 << 12);
+  /** Entries by the codes of their values. */
+  #byCode = new Int32Array(0);
   #mask = 0;
   #count = 0;
   #maxBytes = 0;
@@ -44,10 +71,16 @@ export class DictionaryBuilder {
     if (this.#indices.length < values.count) this.#indices = new Int32Array(values.count * 2);
     this.#count = 0;
     this.#resetTable(tableFor(values.count));
-    const done = values.kind === 'bytes' ? this.#addBytes(values) : this.#addNumbers(values);
+    const done = this.#addAll(values);
     if (!done || this.#count > values.count * 0.75) return null;
     const entries = this.#entries.slice(0, this.#count);
     return { entries, indices: this.#indices };
+  }
+
+  #addAll(values: ByteValues | WordValues): boolean {
+    const { codes } = values;
+    if (codes !== null && codes.rows > 0) return this.#addCoded(values, codes);
+    return values.kind === 'bytes' ? this.#addBytes(values) : this.#addNumbers(values);
   }
 
   #addNumbers(values: WordValues): boolean {
@@ -103,7 +136,7 @@ export class DictionaryBuilder {
       }
       this.#indices[i] = found - 1;
     }
-    return true;
+    return this.#count * perValue * 4 <= this.#maxBytes;
   }
 
   /** 64-bit values by hash. */
@@ -132,18 +165,9 @@ export class DictionaryBuilder {
   }
 
   /** Values of any fixed width, as words of 32 bits, by hash. */
-  #addWords({ words, perValue, slots, count }: WordValues): boolean {
-    const hashOf = (slot: number) => {
-      let hash = 0;
-      for (let i = 0, at = slot * perValue; i < perValue; i++) hash = mixPair(hash, words[at + i]!);
-      return hash;
-    };
-    const same = (a: number, b: number) => {
-      for (let i = 0; i < perValue; i++) {
-        if (words[a * perValue + i] !== words[b * perValue + i]) return false;
-      }
-      return true;
-    };
+  #addWords(values: WordValues): boolean {
+    const { perValue, slots, count } = values;
+    const { hashOf, same } = wordValues(values);
     for (let i = 0; i < count; i++) {
       const slot = slots === null ? i : slots[i]!;
       let probe = hashOf(slot) & this.#mask;
@@ -187,6 +211,40 @@ export class DictionaryBuilder {
         found = this.#insert(slot, probe, i);
         if (found === 0) return false;
         if (this.#count * 2 > this.#mask) this.#rehash(hashOf);
+      }
+      this.#indices[i] = found - 1;
+    }
+    return true;
+  }
+
+  /** Values that mostly have codes: by a table of those, and by hash where a code is new to it or there is none. */
+  #addCoded(values: ByteValues | WordValues, codes: ValueCodes): boolean {
+    const { slots, count } = values;
+    const { hashOf, same } = values.kind === 'bytes' ? byteValues(values) : wordValues(values);
+    const sizeOf = plainSizeOf(values);
+    const { array, rows, size } = codes;
+    if (this.#byCode.length < size) this.#byCode = new Int32Array(size);
+    const byCode = this.#byCode.fill(0, 0, size);
+    let bytes = 0;
+    for (let i = 0; i < count; i++) {
+      const slot = slots === null ? i : slots[i]!;
+      const code = slot < rows ? array[slot]! : -1;
+      let found = code < 0 ? 0 : byCode[code]!;
+      if (found === 0) {
+        let probe = hashOf(slot) & this.#mask;
+        found = this.#table[probe]!;
+        while (found !== 0 && !same(slot, this.#entries[found - 1]!)) {
+          probe = (probe + 1) & this.#mask;
+          found = this.#table[probe]!;
+        }
+        if (found === 0) {
+          bytes += sizeOf(slot);
+          if (bytes > this.#maxBytes) return false;
+          found = this.#insert(slot, probe, i);
+          if (found === 0) return false;
+          if (this.#count * 2 > this.#mask) this.#rehash(hashOf);
+        }
+        if (code >= 0) byCode[code] = found;
       }
       this.#indices[i] = found - 1;
     }

@@ -149,22 +149,31 @@ function int32Extremes({ words }: Words, { slots, count }: Candidates) {
   };
 }
 
+/** Turns the order of unsigned words into that of signed ones, and back. */
+const SIGN = -0x80000000;
+
 /** By halves: the high ones signed, the low ones unsigned. */
 function int64Extremes({ words }: Words, { slots, count }: Candidates) {
-  let min = slots === null ? 0 : slots[0]!;
-  let max = min;
-  for (let i = 1; i < count; i++) {
-    const slot = slots === null ? i : slots[i]!;
-    const high = words[2 * slot + 1]!;
-    const low = words[2 * slot]! >>> 0;
-    const minHigh = words[2 * min + 1]!;
-    if (high < minHigh || (high === minHigh && low < words[2 * min]! >>> 0)) min = slot;
-    const maxHigh = words[2 * max + 1]!;
-    if (high > maxHigh || (high === maxHigh && low > words[2 * max]! >>> 0)) max = slot;
+  let minHigh = 0x7fffffff;
+  let minLow = 0x7fffffff;
+  let maxHigh = -0x80000000;
+  let maxLow = -0x80000000;
+  for (let i = 0; i < count; i++) {
+    const at = (slots === null ? i : slots[i]!) * 2;
+    const low = words[at]! ^ SIGN;
+    const high = words[at + 1]!;
+    if (high < minHigh || (high === minHigh && low < minLow)) {
+      minHigh = high;
+      minLow = low;
+    }
+    if (high > maxHigh || (high === maxHigh && low > maxLow)) {
+      maxHigh = high;
+      maxLow = low;
+    }
   }
-  const bytes = (slot: number) =>
-    new Uint8Array(Int32Array.of(words[2 * slot]!, words[2 * slot + 1]!).buffer);
-  return { min: bytes(min), max: bytes(max) };
+  const bytes = (low: number, high: number) =>
+    new Uint8Array(Int32Array.of(low ^ SIGN, high).buffer);
+  return { min: bytes(minLow, minHigh), max: bytes(maxLow, maxHigh) };
 }
 
 function fixedExtremes(

@@ -10,6 +10,7 @@ import type {
   Int32Column,
   Int64Column,
 } from '../arrow/scalar-columns.ts';
+import type { ValueCodes } from '../arrow/value-codes.ts';
 import type { ByteSink } from './byte-sink.ts';
 import type { Leaf } from './leaves.ts';
 import type { Shredded } from './shred.ts';
@@ -20,6 +21,8 @@ assert(endianness() === 'LE', 'Parquet and the column buffers are little-endian'
 interface Selected {
   readonly count: number;
   readonly slots: Int32Array | null;
+  /** Of slots, where they were read from a file. */
+  readonly codes: ValueCodes | null;
 }
 
 export interface WordValues extends Selected {
@@ -46,7 +49,7 @@ export type Values = WordValues | ByteValues | BooleanValues;
 
 /** The values of a shredded leaf, as views over the column's buffers where they already fit. */
 export function valuesOf(leaf: Leaf, { column, slots, values: count }: Shredded): Values {
-  const selected = { count, slots };
+  const selected = { count, slots, codes: column.codes };
   switch (leaf.physical) {
     case 'BOOLEAN':
       return { kind: 'booleans', flags: (column as BooleanColumn).values, ...selected };

@@ -67,6 +67,7 @@ class Rewriting {
     this.#sorts = isSortable(task.sortOrder);
     this.#deletes = new DeleteFiles(store);
     this.#columns = new TableColumns(this.#schema);
+    this.#columns.noteCodes();
     this.#output = new Output(task, this.#schema, store, this.#sorts);
   }
 

@@ -186,15 +186,37 @@ function copyWords(values: Uint8Array, words: number, out: Int32Array, at: numbe
   bytes.set(values.subarray(0, words * 4));
 }
 
+/** Codes of the values of one chunk: those of its dictionary's entries. */
+class CodeNotes {
+  readonly #column: Column;
+  #first = -1;
+
+  constructor(column: Column) {
+    this.#column = column;
+  }
+
+  dictionary(count: number): void {
+    this.#first = this.#column.codes?.addDictionary(count) ?? -1;
+  }
+
+  page({ row, slots, valid }: Target, indices: Int32Array): void {
+    const { codes, capacity } = this.#column;
+    codes?.note({ row, count: slots, valid, capacity }, indices, this.#first);
+  }
+}
+
 class WordSink implements LeafSink {
   readonly #layout: WordLayout;
+  readonly #notes: CodeNotes;
   #dictionary = new Int32Array(0);
 
-  constructor(_column: Column, layout: WordLayout) {
+  constructor(column: Column, layout: WordLayout) {
     this.#layout = layout;
+    this.#notes = new CodeNotes(column);
   }
 
   dictionary(values: Uint8Array, count: number): void {
+    this.#notes.dictionary(count);
     const { from, to, convert } = this.#layout;
     checkWords(values, count * from);
     this.#dictionary = new Int32Array(count * to);
@@ -216,10 +238,12 @@ class WordSink implements LeafSink {
     spreadWords(out, target, to);
   }
 
-  #pick(values: Uint8Array, { present, row }: Target, out: Int32Array): void {
+  #pick(values: Uint8Array, target: Target, out: Int32Array): void {
+    const { present, row } = target;
     const dictionary = this.#dictionary;
     const { to } = this.#layout;
     const indices = readIndices(values, present, dictionary.length / to);
+    this.#notes.page(target, indices);
     if (to === 1) {
       for (let i = 0; i < present; i++) out[row + i] = dictionary[indices[i]!]!;
       return;
@@ -280,6 +304,7 @@ class FixedSink implements LeafSink {
   readonly #column: FixedColumn;
   readonly #width: number;
   readonly #bigEndian: boolean;
+  readonly #notes: CodeNotes;
   /** In the column's form. */
   #dictionary = new Uint8Array(0);
 
@@ -290,9 +315,11 @@ class FixedSink implements LeafSink {
     this.#column = column;
     this.#width = width;
     this.#bigEndian = bigEndian;
+    this.#notes = new CodeNotes(column);
   }
 
   dictionary(values: Uint8Array, count: number): void {
+    this.#notes.dictionary(count);
     this.#dictionary = new Uint8Array(count * this.#column.width);
     this.#convert(values, count, this.#dictionary, 0);
   }
@@ -302,6 +329,7 @@ class FixedSink implements LeafSink {
     const { row, present, slots, valid } = target;
     if (isDictionary(encoding)) {
       const indices = readIndices(values, present, this.#dictionary.length / width);
+      this.#notes.page(target, indices);
       for (let i = 0, at = row * width; i < present; i++) {
         const from = indices[i]! * width;
         for (let j = 0; j < width; j++) data[at++] = this.#dictionary[from + j]!;
@@ -343,15 +371,18 @@ const LOOP_COPY_BYTES = 24;
 
 class BytesSink implements LeafSink {
   readonly #column: BytesColumn;
+  readonly #notes: CodeNotes;
   #dictionary = new Uint8Array(0);
   /** Entry i of the dictionary is `[ends[i], ends[i + 1])`. */
   #ends = new Int32Array(1);
 
   constructor(column: BytesColumn) {
     this.#column = column;
+    this.#notes = new CodeNotes(column);
   }
 
   dictionary(values: Uint8Array, count: number): void {
+    this.#notes.dictionary(count);
     this.#dictionary = new Uint8Array(values.length);
     this.#ends = new Int32Array(count + 1);
     copyPlain(values, count, { out: this.#dictionary, ends: this.#ends, row: 0 });
@@ -368,11 +399,13 @@ class BytesSink implements LeafSink {
     spreadOffsets(column.offsets, target);
   }
 
-  #pick(values: Uint8Array, { row, present }: Target): void {
+  #pick(values: Uint8Array, target: Target): void {
+    const { row, present } = target;
     const column = this.#column;
     const ends = this.#ends;
     const dictionary = this.#dictionary;
     const indices = readIndices(values, present, ends.length - 1);
+    this.#notes.page(target, indices);
     const { offsets } = column;
     let to = offsets[row]!;
     for (let i = 0; i < present; i++) {
