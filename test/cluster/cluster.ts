@@ -213,6 +213,8 @@ export class TestCluster {
 
 /** One server, or a primary with its standby. */
 interface TestDatabase extends Pick<TestServer, 'crash' | 'stop'> {
+  /** Where there is one. */
+  readonly server: TestServer | undefined;
   /** Name of the database. */
   readonly name: string;
   readonly address: Address;
@@ -228,6 +230,7 @@ async function startDatabase({ standby, database = [] }: ClusterOptions): Promis
       get address() {
         return pair.address;
       },
+      server: undefined,
       pair,
       crash: () => pair.crash(),
       stop: () => pair.stop(),
@@ -238,6 +241,7 @@ async function startDatabase({ standby, database = [] }: ClusterOptions): Promis
   return {
     name: pathname.slice(1),
     address: { host, port: Number(port) },
+    server,
     pair: undefined,
     crash: () => server.crash(),
     stop: () => server.stop(),

@@ -9,6 +9,7 @@ type RequestBody<A extends AnyApi> = Encodable<A['request']['schema']>;
 
 export class RawClient {
   readonly socket: Socket;
+  readonly #clientId: string;
   readonly #frames: Buffer[] = [];
   readonly #waiting: ((frame: Buffer | undefined) => void)[] = [];
   readonly #decoder = new FrameDecoder();
@@ -17,8 +18,9 @@ export class RawClient {
   readonly closed: Promise<void>;
   isClosed = false;
 
-  private constructor(socket: Socket) {
+  private constructor(socket: Socket, clientId = 'raw') {
     this.socket = socket;
+    this.#clientId = clientId;
     socket.on('data', (chunk: Buffer) => {
       for (const frame of this.#decoder.push(chunk)) this.#deliver(Buffer.from(frame));
     });
@@ -33,8 +35,8 @@ export class RawClient {
   }
 
   /** A client on a socket that is connected already. */
-  static over(socket: Socket): RawClient {
-    return new RawClient(socket);
+  static over(socket: Socket, clientId?: string): RawClient {
+    return new RawClient(socket, clientId);
   }
 
   static connect(port: number): Promise<RawClient> {
@@ -55,7 +57,7 @@ export class RawClient {
       api,
       version,
       correlationId: this.#correlationId,
-      clientId: 'raw',
+      clientId: this.#clientId,
       request,
     });
     this.socket.write(Buffer.concat(pieces));

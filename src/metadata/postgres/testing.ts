@@ -32,6 +32,10 @@ export interface TestServer {
   migrated(migrations: readonly Migration[]): Promise<string>;
   /** Stops the server at once, as a crash would (SIGQUIT), and starts it again on the same data and port. */
   crash(): Promise<void>;
+  /** Stops the server in order, copies its data and starts it again. */
+  save(): Promise<void>;
+  /** The server is as it was when it was saved: what has been committed since is gone, as after a recovery to that time. */
+  putBack(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -95,6 +99,14 @@ class Given implements TestServer {
 
   async crash(): Promise<void> {
     throw new Error('a given server is not crashed');
+  }
+
+  async save(): Promise<void> {
+    throw new Error('a given server is not saved');
+  }
+
+  async putBack(): Promise<void> {
+    throw new Error('a given server is not put back');
   }
 
   async stop(): Promise<void> {
@@ -187,6 +199,31 @@ class Server implements TestServer {
     this.#process = await launchServer(this.#directory, this.#port, this.#options);
   }
 
+  save(): Promise<void> {
+    return this.#atRest(() => copyData(this.#data, this.#saved));
+  }
+
+  putBack(): Promise<void> {
+    return this.#atRest(() => {
+      rmSync(this.#data, { recursive: true });
+      copyData(this.#saved, this.#data);
+    });
+  }
+
+  get #data(): string {
+    return join(this.#directory, 'data');
+  }
+
+  get #saved(): string {
+    return join(this.#directory, 'saved');
+  }
+
+  async #atRest(work: () => void): Promise<void> {
+    await endServer(this.#process, 'INT');
+    work();
+    this.#process = await launchServer(this.#directory, this.#port, this.#options);
+  }
+
   async stop(): Promise<void> {
     await endServer(this.#process, 'INT');
     rmSync(this.#directory, { recursive: true, force: true });
@@ -226,6 +263,11 @@ export function initCluster(directory: string): void {
 
 /** What is ready to connect to: a primary, or a standby that may be read. */
 const READY = /ready to accept (read-only )?connections/;
+
+/** With owners and modes, which the server insists on. */
+function copyData(from: string, to: string): void {
+  execFileSync('cp', ['-a', from, to]);
+}
 
 /** A server on `data` below `directory`. @throws Error with what it said when it ends before it is ready. */
 export async function launchServer(
