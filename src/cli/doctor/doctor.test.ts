@@ -17,7 +17,7 @@ import type { ClusterStatus } from '../cluster-status.ts';
 import { serverSettings } from '../settings.ts';
 import { examine } from './doctor.ts';
 import { type Finding, findingsText } from './finding.ts';
-import { judgeCluster } from './server.ts';
+import { judgeCluster, judgeTables } from './server.ts';
 
 const ID = 'AAECAwQFBgcICQoLDA0ODw';
 const folder = mkdtempSync(join(tmpdir(), 'floe-doctor-'));
@@ -97,6 +97,50 @@ test('a database that is away', async () => {
   });
   expect(of(found, 'reachable')).toMatchObject({ area: 'database', severity: 'wrong' });
   expect(of(found, 'conditional writes')).toMatchObject({ severity: 'ok' });
+  // Whose the bucket is can't be known: it isn't called another's.
+  expect(wrongs(found)).toEqual(['reachable']);
+});
+
+test('a bucket that is away says nothing of the catalog', async () => {
+  const url = await postgres.empty();
+  const metadata = await openPostgresMetadata({
+    url,
+    clock: systemClock,
+    prng: seededPrng(1),
+    settings,
+    applicationName: 'test',
+  });
+  await metadata.cluster.keepClusterId(ID);
+  const away = {
+    's3.endpoint': 'http://127.0.0.1:1',
+    's3.region': 'us-east-1',
+    's3.access.key.id': 'floe',
+    's3.secret.access.key': 'floe-secret',
+  };
+  const found = await examine({
+    dataDir: folder,
+    metadata: url,
+    storage: 's3://floe/cluster',
+    settings: resolveSettings(serverSettings, away),
+    confirm: false,
+  });
+  expect(wrongs(found)).toEqual(['reachable']);
+  expect(of(found, 'reachable')).toMatchObject({ area: 'store' });
+  expect(of(found, 'embedded')).toBeUndefined();
+  await metadata.close();
+});
+
+test('tables that wait for somebody, as an operator reads it', () => {
+  const running = { topic: 'clicks', state: 'running', reason: '' } as const;
+  const suspended = { topic: 'orders', state: 'suspended', reason: 'no JSON' } as const;
+  expect(judgeTables([running])).toMatchObject({ severity: 'ok', value: '1, none suspended' });
+  expect(findingsText([judgeTables([running, suspended])])).toMatchInlineSnapshot(`
+    "       area     what    found
+    wrong  cluster  tables  suspended: orders (no JSON)
+
+    wrong: tables: their records stay in the log: cure the cause, then say floe tables resume TOPIC; floe tables list names all
+    "
+  `);
 });
 
 test("a node's own directory", async () => {

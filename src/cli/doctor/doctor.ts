@@ -61,8 +61,13 @@ export async function examine(options: DoctorOptions): Promise<readonly Finding[
     }
     const uploadAgeMs = options.settings['log.orphan.age.ms'];
     const parts = { store, clock: systemClock, ids: systemIds, clusterId, uploadAgeMs };
-    findings.push(...(await checkStore(parts)));
-    if (there && clusterId !== undefined)
+    const stored = await checkStore(parts);
+    // Of a database that can't be asked it isn't known which bucket is its own.
+    findings.push(...stored.filter(({ what }) => there || what !== 'cluster.json'));
+    const readable = !stored.some(
+      ({ what, severity }) => what === 'reachable' && severity !== 'ok',
+    );
+    if (there && readable && clusterId !== undefined)
       findings.push(await checkCatalog(options, { metadata, store, clusterId }));
     return findings;
   } finally {

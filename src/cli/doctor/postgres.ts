@@ -141,7 +141,7 @@ async function clockSkew({ database, clock }: DatabaseParts): Promise<Finding> {
     .on('background')
     .row<{ now: number }>('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS now');
   const skewMs = Math.round((beforeMs + clock.now()) / 2 - row!.now);
-  const value = `${skewMs} ms`;
+  const value = Math.abs(skewMs) <= SKEW_MS ? `${skewMs} ms` : `${(skewMs / 1_000).toFixed(1)} s`;
   if (Math.abs(skewMs) <= SKEW_MS) return fine('this machine against the database', value);
   return warn(
     'this machine against the database',

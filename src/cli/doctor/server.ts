@@ -1,5 +1,6 @@
 // A running cluster under `floe doctor --server`: what one of its nodes tells of all. Pure but for the request.
 import { isFloeError } from '../../base/error.ts';
+import type { TableStatus } from '../../table-topic/index.ts';
 import type { ClusterStatus } from '../cluster-status.ts';
 import { call } from '../http-client.ts';
 import { type Finding, findingsOf } from './finding.ts';
@@ -11,12 +12,33 @@ const MOST_LAG = 1_000;
 export async function checkServer(server: string): Promise<readonly Finding[]> {
   try {
     const status = (await (await call({ server, path: '/v1/cluster' })).json()) as ClusterStatus;
-    return judgeCluster(status);
+    const { tables } = (await (await call({ server, path: '/v1/tables' })).json()) as {
+      readonly tables: readonly TableStatus[];
+    };
+    return [...judgeCluster(status), judgeTables(tables)];
   } catch (caught) {
     if (!isFloeError(caught)) throw caught;
-    const remedy = 'name the HTTP address of any node by --server HOST:PORT';
-    return [wrong('reachable', caught.message, remedy)];
+    if (caught.code === 'unavailable') {
+      const remedy = 'name the HTTP address of any node by --server HOST:PORT';
+      return [wrong('reachable', caught.message, remedy)];
+    }
+    const remedy =
+      'the node answers and cannot tell: ask its stores by floe doctor --metadata … --storage …';
+    return [wrong('status', caught.message, remedy)];
   }
+}
+
+/** Those that wait for somebody. */
+export function judgeTables(tables: readonly Pick<TableStatus, 'topic' | 'state' | 'reason'>[]) {
+  const suspended = tables.filter(({ state }) => state === 'suspended');
+  if (suspended.length === 0) return ok('tables', `${tables.length}, none suspended`);
+  const [first] = suspended;
+  const others = suspended.length === 1 ? '' : ` and ${suspended.length - 1} more`;
+  return wrong(
+    'tables',
+    `suspended: ${first!.topic} (${first!.reason})${others}`,
+    'their records stay in the log: cure the cause, then say floe tables resume TOPIC; floe tables list names all',
+  );
 }
 
 /** What the status of a cluster means. */

@@ -32,7 +32,9 @@ export async function checkStore(parts: StoreParts): Promise<readonly Finding[]>
     const error = FloeError.from(caught);
     if (error.code === 'unsupported')
       return [wrong('conditional writes', 'ignored', error.message)];
-    const remedy = 'check --storage, --s3-endpoint, credentials and region';
+    const remedy = /TimeTooSkewed/.test(error.message)
+      ? 'run an NTP client: the store refuses requests of a clock that is 15 minutes off its own'
+      : 'check --storage, --s3-endpoint, credentials and region';
     return [wrong('reachable', `${store.uri}: ${error.message}`, remedy)];
   }
   return [
