@@ -302,10 +302,13 @@ async function fill(partitions: readonly number[], bytes: number): Promise<void>
   }
 }
 
-// 1.3 is wanted: what waits in its tier, and pieces that the end of an object cuts off, cost the rest (decision 0037).
-test('a reader far behind pays 1.7 requests at most per read of full size after compaction', async () => {
+/** What waits in its tier to be merged costs more, and is a good part of a log that is short (decision 0037). */
+const FAR_BEHIND_MIB = Number(process.env['FLOE_FAR_BEHIND_MIB'] ?? 44);
+const FAR_BEHIND_GETS = FAR_BEHIND_MIB >= 160 ? 1.3 : 1.7;
+
+test(`a reader far behind pays ${FAR_BEHIND_GETS} requests at most per read of full size after compaction`, async () => {
   const partitions = await open(SMALL);
-  await fill(partitions, 44 * 1024 * KIB);
+  await fill(partitions, FAR_BEHIND_MIB * 1024 * KIB);
   await clock.advance(120_000);
   const range = 256 * KIB;
   counts = {};
@@ -323,7 +326,7 @@ test('a reader far behind pays 1.7 requests at most per read of full size after 
   for (const partitionId of partitions) bytes += await readAll(partitionId);
   expect(bytes).toBe(before * 16);
   const cheap = counts['get']! / (bytes / range);
-  expect(cheap).toBeLessThanOrEqual(1.7);
+  expect(cheap).toBeLessThanOrEqual(FAR_BEHIND_GETS);
   expect(dear).toBeGreaterThan(3 * cheap);
 });
 
