@@ -3,12 +3,12 @@
 export class ByteSink {
   bytes: Uint8Array;
   /** Over the same memory as `bytes`. */
-  dataView: DataView;
+  words: DataView;
   length = 0;
 
   constructor(capacity = 1 << 16) {
     this.bytes = new Uint8Array(capacity);
-    this.dataView = new DataView(this.bytes.buffer);
+    this.words = new DataView(this.bytes.buffer);
   }
 
   clear(): void {
@@ -24,7 +24,7 @@ export class ByteSink {
     const larger = new Uint8Array(capacity);
     larger.set(this.bytes.subarray(0, this.length));
     this.bytes = larger;
-    this.dataView = new DataView(larger.buffer);
+    this.words = new DataView(larger.buffer);
   }
 
   byte(value: number): void {
@@ -50,7 +50,7 @@ export class ByteSink {
 
   /** Overwrites four bytes at `at`, little-endian. */
   setInt32(at: number, value: number): void {
-    this.dataView.setInt32(at, value, true);
+    this.words.setInt32(at, value, true);
   }
 
   append(source: Uint8Array): void {

@@ -67,7 +67,7 @@ function pack(
   const bytes = Math.ceil((to - from) / 8) * width;
   // The last word may go past the end.
   sink.ensure(bytes + 4);
-  const { dataView: view } = sink;
+  const { words } = sink;
   const end = sink.length + bytes;
   let at = sink.length;
   let bits = 0;
@@ -77,12 +77,12 @@ function pack(
     pending |= value << bits;
     bits += width;
     if (bits < 32) continue;
-    view.setInt32(at, pending, true);
+    words.setInt32(at, pending, true);
     at += 4;
     bits -= 32;
     pending = value >>> (width - bits);
   }
-  if (at < end) view.setInt32(at, pending, true);
+  if (at < end) words.setInt32(at, pending, true);
   if (at + 4 < end) sink.bytes.fill(0, at + 4, end);
   sink.length = end;
 }

@@ -201,24 +201,31 @@ function bytesExtremes(
   { data, offsets }: Values & { kind: 'bytes' },
   { slots, count }: Candidates,
 ) {
+  const words = new DataView(data.buffer, data.byteOffset, data.byteLength);
   let min = slots === null ? 0 : slots[0]!;
   let max = min;
   for (let i = 1; i < count; i++) {
     const slot = slots === null ? i : slots[i]!;
-    if (compareSlots(data, offsets, slot, min) < 0) min = slot;
-    else if (compareSlots(data, offsets, slot, max) > 0) max = slot;
+    if (compareSlots(words, offsets, slot, min) < 0) min = slot;
+    else if (compareSlots(words, offsets, slot, max) > 0) max = slot;
   }
   const bytes = (slot: number) => data.slice(offsets[slot]!, offsets[slot + 1]!);
   return { min: bytes(min), max: bytes(max) };
 }
 
-function compareSlots(data: Uint8Array, offsets: Int32Array, a: number, b: number): number {
+/** Past what two have in common by words: addresses begin alike. */
+function compareSlots(words: DataView, offsets: Int32Array, a: number, b: number): number {
   let x = offsets[a]!;
   let y = offsets[b]!;
   const endX = offsets[a + 1]!;
   const endY = offsets[b + 1]!;
+  const whole = x + Math.min(endX - x, endY - y) - 4;
+  while (x <= whole && words.getInt32(x) === words.getInt32(y)) {
+    x += 4;
+    y += 4;
+  }
   for (; x < endX && y < endY; x++, y++) {
-    const difference = data[x]! - data[y]!;
+    const difference = words.getUint8(x) - words.getUint8(y);
     if (difference !== 0) return difference;
   }
   return endX - x - (endY - y);

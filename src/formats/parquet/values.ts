@@ -11,6 +11,7 @@ import type {
   Int64Column,
 } from '../arrow/scalar-columns.ts';
 import type { ValueCodes } from '../arrow/value-codes.ts';
+import { buffered, copyBytes } from '../copy-bytes.ts';
 import type { ByteSink } from './byte-sink.ts';
 import type { Leaf } from './leaves.ts';
 import type { Shredded } from './shred.ts';
@@ -133,15 +134,14 @@ function plainWords(sink: ByteSink, values: WordValues, from: number, to: number
 
 function plainBytes(sink: ByteSink, values: ByteValues, from: number, to: number): void {
   const { data, offsets, slots } = values;
+  const source = buffered(data);
   for (let i = from; i < to; i++) {
     const slot = slots === null ? i : slots[i]!;
     const start = offsets[slot]!;
     const end = offsets[slot + 1]!;
     sink.ensure(4 + end - start);
     sink.setInt32(sink.length, end - start);
-    let at = sink.length + 4;
-    if (end - start > 32) sink.bytes.set(data.subarray(start, end), at);
-    else for (let j = start; j < end; ) sink.bytes[at++] = data[j++]!;
+    copyBytes(source, start, end, sink, sink.length + 4);
     sink.length += 4 + end - start;
   }
 }
