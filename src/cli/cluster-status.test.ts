@@ -97,6 +97,7 @@ test('a cluster as one node tells it', async () => {
   const table = clusterTable(status, 3_601_000);
   expect(table).toContain('cluster C: 2 of 5 nodes alive, level 1, commit 5');
   expect(table).toMatch(/2 +alive +a .*groups 1, maintenance 1, table 1 +3 +2/);
+  expect(table).toMatch(/3 +draining, no answer/);
   expect(table).toMatch(/5 +silent 1m/);
   expect(table).toContain('held by nobody: groups/2');
 });

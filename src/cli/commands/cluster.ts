@@ -48,7 +48,7 @@ export function clusterTable(status: ClusterStatus, nowMs: number): string {
   ];
   const rows = nodes.map((node) => [
     node.nodeId,
-    node.state === 'silent' ? `silent ${age(node.silentMs)}` : node.state,
+    stateOf(node),
     node.rack,
     node.roles.join(','),
     addressOf(node),
@@ -62,6 +62,12 @@ export function clusterTable(status: ClusterStatus, nowMs: number): string {
   ]);
   const unheld = orphans.length === 0 ? '' : `\nheld by nobody: ${listed(orphans)}\n`;
   return `cluster ${clusterId}: ${alive} of ${nodes.length} nodes alive, level ${level}, commit ${commit}\n\n${textTable(columns, rows)}${unheld}`;
+}
+
+/** What the metadata store knows of it, and whether it answered just now: one that died shows there first. */
+function stateOf({ state, silentMs, http, commit }: ClusterNodeStatus): string {
+  if (state === 'silent') return `silent ${age(silentMs)}`;
+  return commit === null && http !== null ? `${state}, no answer` : state;
 }
 
 function addressOf({ listeners }: ClusterNodeStatus): string {
