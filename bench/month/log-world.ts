@@ -137,6 +137,7 @@ export class LogWorld {
       onAbortsGone: () => {},
       retireFiles: async () => {},
       compacted: () => [],
+      endOf: () => undefined,
       roll: async () => {},
       hasRoom: () => true,
       lease,

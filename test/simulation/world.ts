@@ -147,6 +147,7 @@ export class World implements Surroundings {
       pin: (partitionId) => this.side.tables.retentionPin(partitionId) ?? Infinity,
       prng: seededPrng(this.lives),
       compacted: () => this.compacted.map((partitionId) => ({ partitionId, policy: CLEAN_POLICY })),
+      endOf: (partitionId) => node.log.watermarks(partitionId)?.highWatermark,
       cleaner: new LocalRangeCleaner(clusterTag(CLUSTER_ID), 1 << 30),
       roll: async () => {
         life.check();

@@ -44,6 +44,7 @@ function keyCompactor(
     cleaner: new LocalRangeCleaner(clusterTag(TEST_CLUSTER), 1 << 30),
     partitions: () =>
       partitionIds.map((partitionId) => ({ partitionId, policy: more.policy ?? policy })),
+    endOf: () => undefined,
     pin: () => Infinity,
     roll: () => log.seal(),
     mapBytes: 1024 * KIB,
@@ -283,6 +284,68 @@ test('a row that others rewrote under its compaction, and whose object is gone, 
   await append('three');
   await untilDone(subject);
   expect((await records(partition)).map(({ value }) => value)).toEqual(['three']);
+});
+
+test('partitions at rest are not asked about until something changes', async () => {
+  const partitions = await log.createTopic(40);
+  const ends = new Map<number, number>();
+  const append = async (partitionId: number, value: string | null) => {
+    const records = [{ key: 'a', value, timestamp: log.clock.now() }];
+    await log.append([{ partitionId, records }]);
+    ends.set(partitionId, (ends.get(partitionId) ?? 0) + 1);
+  };
+  for (const partitionId of partitions.slice(0, 30)) {
+    await append(partitionId, 'one');
+    await append(partitionId, 'two');
+  }
+  await log.seal();
+  const asked: (readonly number[])[] = [];
+  const metadata: KeyCompactorOptions['metadata'] = {
+    objects: log.metadata.objects,
+    log: {
+      partitions(ids = []) {
+        asked.push(ids);
+        return log.metadata.log.partitions(ids);
+      },
+      entriesFrom: (...args) => log.metadata.log.entriesFrom(...args),
+      abortedTransactions: (...args) => log.metadata.log.abortedTransactions(...args),
+      forgetAborted: (...args) => log.metadata.log.forgetAborted(...args),
+    },
+  };
+  let ratio = 0;
+  const subject = keyCompactor([], {
+    metadata,
+    endOf: (partitionId) => ends.get(partitionId) ?? 0,
+    partitions: () =>
+      partitions.map((partitionId) => ({
+        partitionId,
+        policy: { ...policy, minDirtyRatio: ratio },
+      })),
+  });
+  const askedOf = async () => {
+    asked.length = 0;
+    await untilDone(subject);
+    return [...new Set(asked.flat())].toSorted((a, b) => a - b);
+  };
+  expect(await askedOf()).toEqual(partitions);
+  await askedOf();
+  // Nothing has changed: not one statement.
+  expect(await askedOf()).toEqual([]);
+  expect(asked).toEqual([]);
+  const [first, second] = partitions as [number, number];
+  await append(first, null);
+  await append(second, 'three');
+  await log.seal();
+  expect(await askedOf()).toEqual([first, second]);
+  await askedOf();
+  expect(await askedOf()).toEqual([]);
+  // The tombstone comes of age.
+  await log.clock.advance(policy.deleteRetentionMs);
+  expect(await askedOf()).toEqual([first]);
+  expect(await records(first)).toEqual([]);
+  await askedOf();
+  ratio = 0.1;
+  expect(await askedOf()).toEqual(partitions);
 });
 
 test('a partition whose bytes came damaged is left for a while, and the others go on', async () => {

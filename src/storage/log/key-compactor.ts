@@ -58,6 +58,8 @@ export interface KeyCompactorOptions {
   readonly cleaner: RangeCleaner;
   /** All partitions of compacted topics, as configured now. */
   readonly partitions: () => Iterable<CompactedPartition>;
+  /** High watermark of a partition as far as this process knows, undefined if it doesn't: such a one is looked at each time. */
+  readonly endOf: (partitionId: number) => number | undefined;
   /** Offsets at or above it are still to be read as they are (table topics); Infinity: none. */
   readonly pin: (partitionId: number) => number | Promise<number>;
   /** Seals what is being filled, so that it can be compacted. */
@@ -96,6 +98,15 @@ interface Due {
   readonly end: number;
 }
 
+/** A partition that has nothing to compact until it is written to, its policy changes or tombstones come of age. */
+interface AtRest {
+  readonly highWatermark: number;
+  readonly policy: CompactionPolicy;
+  readonly untilMs: number;
+  /** Of its bytes that were never compacted. */
+  readonly share: number;
+}
+
 interface FirstRecord {
   readonly offset: number;
   readonly timeMs: number;
@@ -113,6 +124,8 @@ export class KeyCompactor {
   #cleanings: Map<number, Cleaning> | undefined;
   /** Partitions whose compaction failed for what they hold. */
   readonly #damaged: SetAside;
+  /** Not asked about again: in a log of many compacted partitions nearly all are idle. */
+  readonly #atRest = new Map<number, AtRest>();
   /** Times of first records that were never compacted, and of first unsealed ones, as long as they stay the first. */
   readonly #dirtyTimes = new Map<number, FirstRecord>();
   readonly #unsealedTimes = new Map<number, FirstRecord>();
@@ -224,7 +237,7 @@ export class KeyCompactor {
 
   // ---------------------------------------------------------------- what is due
 
-  /** Looks at every compacted partition; rolls first where what is due lies in the file that is being filled. */
+  /** Looks at compacted partitions that aren't at rest; rolls first where what is due lies in the file that is being filled. */
   async #dueNow(): Promise<Due[]> {
     const first = await this.#look();
     const { clock, roll } = this.#options;
@@ -242,10 +255,15 @@ export class KeyCompactor {
     const due: Due[] = [];
     let roll = false;
     this.#dirtiest = 0;
-    for (const partition of await metadata.log.partitions([...policies.keys()])) {
+    const awake = [...policies.keys()].filter((id) => !this.#rests(id, policies.get(id)!));
+    for (const partition of awake.length === 0 ? [] : await metadata.log.partitions(awake)) {
       const { partitionId, logStartOffset, highWatermark } = partition;
-      if (highWatermark === logStartOffset || this.#damaged.has(partitionId)) continue;
       const policy = policies.get(partitionId)!;
+      if (highWatermark === logStartOffset) {
+        this.#atRest.set(partitionId, { highWatermark, policy, untilMs: Infinity, share: 0 });
+        continue;
+      }
+      if (this.#damaged.has(partitionId)) continue;
       const looking = this.#lookAt(partition, policy, cleanings.get(partitionId));
       const look = await this.#orLeave(partitionId, looking);
       if (look === undefined) continue;
@@ -254,10 +272,25 @@ export class KeyCompactor {
       const end = Math.min(look.cleanableEnd, sealedEnd(look));
       if (verdict.clean) due.push({ partition, policy, cleanEnd: look.cleanEnd, end });
     }
-    for (const known of [this.#dirtyTimes, this.#unsealedTimes, this.#damaged])
+    for (const known of [this.#atRest, this.#dirtyTimes, this.#unsealedTimes, this.#damaged])
       for (const partitionId of known.keys())
         if (!policies.has(partitionId)) known.delete(partitionId);
     return { due, roll };
+  }
+
+  /** Whether a partition is still at rest; its share counts all the same. */
+  #rests(partitionId: number, { minDirtyRatio, maxLagMs }: CompactionPolicy): boolean {
+    const rest = this.#atRest.get(partitionId);
+    if (rest === undefined) return false;
+    const end = this.#options.endOf(partitionId) ?? Infinity;
+    const still =
+      end <= rest.highWatermark &&
+      this.#options.clock.now() < rest.untilMs &&
+      minDirtyRatio === rest.policy.minDirtyRatio &&
+      maxLagMs === rest.policy.maxLagMs;
+    if (still) this.#dirtiest = Math.max(this.#dirtiest, rest.share);
+    else this.#atRest.delete(partitionId);
+    return still;
   }
 
   /** Undefined also for a partition whose look failed for what it holds. */
@@ -294,11 +327,20 @@ export class KeyCompactor {
     const cleanEnd = Math.max(logStart, cleaning?.cleanEnd ?? 0);
     const expired = cleaning !== undefined && nowMs >= cleaning.horizonMs;
     const expiredBytes = expired ? cleaning.tombstoneBytes : 0;
-    if (cleanEnd >= highWatermark && expiredBytes === 0) return undefined;
+    const waits = cleaning !== undefined && !expired && cleaning.tombstoneBytes > 0;
+    const untilMs = waits ? cleaning.horizonMs : Infinity;
+    if (cleanEnd >= highWatermark && expiredBytes === 0) {
+      this.#atRest.set(partitionId, { highWatermark, policy, untilMs, share: 0 });
+      return undefined;
+    }
     // Sizes are in memory, rows are not: most partitions are found at rest without asking for them.
-    const share = (sizeBytes - (cleaning?.cleanBytes ?? 0) + expiredBytes) / Math.max(1, sizeBytes);
-    this.#dirtiest = Math.max(this.#dirtiest, Math.min(1, share));
-    if (share <= policy.minDirtyRatio && policy.maxLagMs === Infinity) return undefined;
+    const dirty = sizeBytes - (cleaning?.cleanBytes ?? 0) + expiredBytes;
+    const share = Math.min(1, dirty / Math.max(1, sizeBytes));
+    this.#dirtiest = Math.max(this.#dirtiest, share);
+    if (share <= policy.minDirtyRatio && policy.maxLagMs === Infinity) {
+      this.#atRest.set(partitionId, { highWatermark, policy, untilMs, share });
+      return undefined;
+    }
     const rows = await this.#rows(partitionId);
     const sealed = sealedEnd({ rows, logStart });
     return {

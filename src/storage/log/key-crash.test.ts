@@ -66,6 +66,7 @@ function keyCompactor(partitionIds: readonly number[], fuse: Fuse): KeyCompactor
     reader: log.reader,
     cleaner: new LocalRangeCleaner(clusterTag(TEST_CLUSTER), 1 << 30),
     partitions: () => partitionIds.map((partitionId) => ({ partitionId, policy })),
+    endOf: () => undefined,
     pin: () => Infinity,
     roll: () => log.seal(),
     mapBytes: 24 * 32,

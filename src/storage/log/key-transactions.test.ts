@@ -101,6 +101,7 @@ function keyCompactor(partitionIds: readonly number[], mapBytes = 24 * 64): KeyC
     reader: opened.reader,
     cleaner: new LocalRangeCleaner(clusterTag(CLUSTER_ID), 1 << 30),
     partitions: () => partitionIds.map((partitionId) => ({ partitionId, policy })),
+    endOf: () => undefined,
     pin: () => Infinity,
     async roll() {
       await opened.host.sequencer.roll();

@@ -524,6 +524,7 @@ test('compaction by key goes on beside merges of others', async () => {
           segmentBytes: 1,
         },
       })),
+    endOf: () => undefined,
     pin: () => Infinity,
     roll: async () => {
       while ((await two[0]!.compactor.gather()) > 0);

@@ -36,6 +36,7 @@ function start(more: Partial<MaintenanceOptions> = {}): void {
     ids: log.ids,
     prng: seededPrng(1),
     compacted: () => [],
+    endOf: () => undefined,
     cleaner: new LocalRangeCleaner(clusterTag(TEST_CLUSTER), 1 << 30),
     roll: () => log.seal(),
     logger: silentLogger,

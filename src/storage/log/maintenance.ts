@@ -57,6 +57,8 @@ export interface MaintenanceOptions {
   readonly mayDelete?: () => Promise<boolean>;
   /** Partitions of topics with `cleanup.policy=compact`, as configured now. */
   readonly compacted: () => Iterable<CompactedPartition>;
+  /** See {@link KeyCompactor}. */
+  readonly endOf: (partitionId: number) => number | undefined;
   /** Where batches are taken apart for them. */
   readonly cleaner: RangeCleaner;
   /** Seals the file that is being filled; see SequencerPort. */
@@ -329,6 +331,7 @@ export function maintainLog(opened: OpenedLog, options: MaintainOptions): Mainte
       maxDecompressedBytes: options.maxDecompressedBytes,
     }),
     mayDelete: async () => (await opened.metadata.cluster.incarnation()).confirmed,
+    endOf: (partitionId) => opened.log.watermarks(partitionId)?.highWatermark,
     onMoved: (partitions) => opened.log.logStartsMoved(partitions),
     onCompacted: (...args) => opened.log.compacted(...args),
     onAbortsGone: (...args) => opened.log.abortsGone(...args),

@@ -101,6 +101,7 @@ class Duty {
       prng: seededPrng(world.lives),
       compacted: () =>
         world.compacted.map((partitionId) => ({ partitionId, policy: CLEAN_POLICY })),
+      endOf: (partitionId) => node.log.watermarks(partitionId)?.highWatermark,
       cleaner: new LocalRangeCleaner(clusterTag(CLUSTER_ID), 1 << 30),
       roll: async () => life.check(),
       onMoved: (partitions) => node.log.logStartsMoved(partitions),
