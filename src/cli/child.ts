@@ -53,7 +53,10 @@ export async function startChild(
       ...free,
       ...args,
     ],
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, MALLOC_ARENA_MAX: '2', ...env } },
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, MALLOC_ARENA_MAX: '2', UV_THREADPOOL_SIZE: '8', ...env },
+    },
   );
   const exited = new Promise<number>((resolve) =>
     child.once('exit', (code) => resolve(code ?? -1)),

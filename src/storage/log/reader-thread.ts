@@ -17,11 +17,10 @@ import { type Disk, type DiskFile, nodeDisk, PAGE_BYTES } from './disk.ts';
 
 /** Files kept open. */
 const MAX_OPEN_FILES = 64;
-/**
- * Reads under way at once: a disk wants several. They run in libuv's pool of four, which others need as well, so not
- * more than this; an aligned read of 1 MiB takes about a millisecond.
- */
-const MAX_READS = 3;
+/** Threads of libuv's pool, which the reads run in and others need as well: eight as `npm start` has it, four by default. */
+const POOL_THREADS = Number(process.env['UV_THREADPOOL_SIZE']) || 4;
+/** Reads under way at once: a disk wants several, above all where the processors are busy and each waits to be noticed. */
+const MAX_READS = POOL_THREADS >= 8 ? 6 : 3;
 
 interface OpenFile {
   readonly file: DiskFile;
