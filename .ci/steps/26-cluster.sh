@@ -5,3 +5,6 @@ npm run --silent consistency -- --on cluster --minutes "${CLUSTER_MINUTES:-2}"
 ROUNDS=${CLUSTER_ROUNDS:-5} npm run --silent killtest -- cluster
 # migrate, backup and restore by the command line, killed and run again, over an S3 double and PostgreSQL.
 npm run --silent moves -- --on double --short
+# The database put back to an earlier time under them; then a broker under the overloads that cost most.
+npm run --silent put-back
+npm run --silent overload -- --seconds 5 --only slow,bucket
