@@ -1,5 +1,7 @@
 // floe serve: starts a node, says when it is ready, stops cleanly on SIGTERM and SIGINT.
 import { Command } from 'commander';
+import { systemClock } from '../../base/clock.ts';
+import { collectAtRest, collector, loopUtilization } from '../../base/memory-at-rest.ts';
 import { type ServeFlags, serveOptions } from '../options.ts';
 import { type Floe, serve } from '../serve.ts';
 
@@ -63,6 +65,7 @@ async function run(flags: ServeFlags): Promise<void> {
   process.on('SIGTERM', stop);
   process.on('SIGHUP', () => floe.reload());
   process.on('SIGINT', stop);
+  collectAtRest({ clock: systemClock, utilization: loopUtilization(), collect: collector() });
   // Who reads it may send a signal at once.
   process.stdout.write(`${readyLine(floe)}\n`);
 }
