@@ -37,15 +37,8 @@ const of = (findings: readonly Finding[], what: string) =>
 const wrongs = (findings: readonly Finding[]) =>
   findings.filter(({ severity }) => severity === 'wrong').map(({ what }) => what);
 
-async function newStore(name: string, clusterId: string): Promise<string> {
-  const path = join(folder, name);
-  const ids = { uuid: () => 'probe' };
-  const store = await LocalObjectStore.open(path, { clock: systemClock, ids });
-  await claimCluster(store, { expectedId: undefined, newId: clusterId, nowMs: 1 });
-  return pathToFileURL(path).href;
-}
-
-test('a cluster that is well, then restored, then confirmed; a bucket of another', async () => {
+/** A database that is this cluster's. */
+async function newCluster() {
   const url = await postgres.empty();
   const metadata = await openPostgresMetadata({
     url,
@@ -55,6 +48,19 @@ test('a cluster that is well, then restored, then confirmed; a bucket of another
     applicationName: 'test',
   });
   await metadata.cluster.keepClusterId(ID);
+  return { url, metadata };
+}
+
+async function newStore(name: string, clusterId: string): Promise<string> {
+  const path = join(folder, name);
+  const ids = { uuid: () => 'probe' };
+  const store = await LocalObjectStore.open(path, { clock: systemClock, ids });
+  await claimCluster(store, { expectedId: undefined, newId: clusterId, nowMs: 1 });
+  return pathToFileURL(path).href;
+}
+
+test('a cluster that is well, then restored, then confirmed; a bucket of another', async () => {
+  const { url, metadata } = await newCluster();
   const storage = await newStore('well', ID);
   const options = { dataDir: folder, metadata: url, storage, settings, confirm: false };
 
@@ -102,15 +108,7 @@ test('a database that is away', async () => {
 });
 
 test('a bucket that is away says nothing of the catalog', async () => {
-  const url = await postgres.empty();
-  const metadata = await openPostgresMetadata({
-    url,
-    clock: systemClock,
-    prng: seededPrng(1),
-    settings,
-    applicationName: 'test',
-  });
-  await metadata.cluster.keepClusterId(ID);
+  const { url, metadata } = await newCluster();
   const away = {
     's3.endpoint': 'http://127.0.0.1:1',
     's3.region': 'us-east-1',

@@ -52,7 +52,7 @@ export async function examine(options: DoctorOptions): Promise<readonly Finding[
   try {
     const findings = [...(await metadata.check())];
     const there = !findings.some(({ what }) => what === 'reachable');
-    const clusterId = there ? await orUndefined(metadata.cluster.clusterId()) : undefined;
+    const clusterId = there ? await orUndefined(metadata.cluster.clusterId()) : null;
     if (there) findings.push(...(await incarnation(metadata, options.confirm)));
     const store = await openStore(options);
     if (store instanceof FloeError) {
@@ -62,12 +62,11 @@ export async function examine(options: DoctorOptions): Promise<readonly Finding[
     const uploadAgeMs = options.settings['log.orphan.age.ms'];
     const parts = { store, clock: systemClock, ids: systemIds, clusterId, uploadAgeMs };
     const stored = await checkStore(parts);
-    // Of a database that can't be asked it isn't known which bucket is its own.
-    findings.push(...stored.filter(({ what }) => there || what !== 'cluster.json'));
+    findings.push(...stored);
     const readable = !stored.some(
       ({ what, severity }) => what === 'reachable' && severity !== 'ok',
     );
-    if (there && readable && clusterId !== undefined)
+    if (readable && typeof clusterId === 'string')
       findings.push(await checkCatalog(options, { metadata, store, clusterId }));
     return findings;
   } finally {

@@ -11,8 +11,8 @@ export interface StoreParts {
   readonly store: ObjectStore;
   readonly clock: Clock;
   readonly ids: IdSource;
-  /** What the metadata says; undefined: it belongs to no cluster yet. */
-  readonly clusterId: string | undefined;
+  /** What the metadata says; undefined: it belongs to no cluster yet; null: it can't be asked, so whose the store is isn't known. */
+  readonly clusterId: string | undefined | null;
   /** Uploads in parts older than this are left over. */
   readonly uploadAgeMs: number;
 }
@@ -42,7 +42,7 @@ export async function checkStore(parts: StoreParts): Promise<readonly Finding[]>
     ok('conditional writes', 'honoured'),
     ...(await probeTimes(parts)),
     ...(await leftovers(parts)),
-    await identity(parts),
+    ...(await identity(parts)),
   ];
 }
 
@@ -81,7 +81,7 @@ async function probeTimes({ store, clock, ids }: StoreParts): Promise<readonly F
 
 async function leftovers(parts: StoreParts): Promise<readonly Finding[]> {
   const { store, clock, clusterId, uploadAgeMs } = parts;
-  if (store.countUploads === undefined || clusterId === undefined) return [];
+  if (store.countUploads === undefined || typeof clusterId !== 'string') return [];
   const count = await store.countUploads(clusterPrefix(clusterId), clock.now() - uploadAgeMs);
   if (count === 0) return [ok('unfinished uploads', '0')];
   return [
@@ -93,20 +93,20 @@ async function leftovers(parts: StoreParts): Promise<readonly Finding[]> {
   ];
 }
 
-async function identity({ store, clusterId }: StoreParts): Promise<Finding> {
+async function identity({ store, clusterId }: StoreParts): Promise<readonly Finding[]> {
+  if (clusterId === null) return [];
   try {
     const found = await readIdentity(store);
     if (found === undefined && clusterId === undefined)
-      return ok('cluster.json', 'none yet, nor in the metadata');
-    if (found?.clusterId === clusterId) return ok('cluster.json', `cluster ${clusterId}`);
-    return wrong(
-      'cluster.json',
-      `${found?.clusterId ?? 'none'}; the metadata says ${clusterId ?? 'none'}`,
-      'storage and metadata do not belong together: name the bucket and the database of one cluster',
-    );
+      return [ok('cluster.json', 'none yet, nor in the metadata')];
+    if (found?.clusterId === clusterId) return [ok('cluster.json', `cluster ${clusterId}`)];
+    const remedy =
+      'storage and metadata do not belong together: name the bucket and the database of one cluster';
+    const value = `${found?.clusterId ?? 'none'}; the metadata says ${clusterId ?? 'none'}`;
+    return [wrong('cluster.json', value, remedy)];
   } catch (caught) {
     const remedy =
       'restore cluster.json from the id that the metadata names; nothing starts without it';
-    return wrong('cluster.json', FloeError.from(caught).message, remedy);
+    return [wrong('cluster.json', FloeError.from(caught).message, remedy)];
   }
 }
