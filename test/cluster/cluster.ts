@@ -197,6 +197,11 @@ export class TestCluster {
     return this.members.map(({ kafka }) => kafka).join(',');
   }
 
+  /** For commands that ask the stores themselves, past what is done to the brokers' ways there. */
+  get stores(): readonly string[] {
+    return storeArguments(this.postgres.address, this.postgres.name, this.s3.endpoint);
+  }
+
   /** A broker that is up. */
   get anyNode(): ChildNode {
     return this.members.find(({ up }) => up)!.node;
@@ -267,6 +272,23 @@ async function newMember(
 
 const textOf = ({ host, port }: Address): string => `${host}:${port}`;
 
+function storeArguments(postgres: Address, database: string, s3: string): readonly string[] {
+  const settings = {
+    's3.path.style': 'true',
+    's3.region': 'us-east-1',
+    's3.access.key.id': 'floe',
+    's3.secret.access.key': 'floe-secret',
+  };
+  return [
+    ...['--metadata', `postgres://postgres@${textOf(postgres)}/${database}`],
+    ...['--storage', 's3://floe/cluster', '--s3-endpoint', s3],
+    ...settingArguments(settings),
+  ];
+}
+
+const settingArguments = (settings: Readonly<Record<string, string>>): readonly string[] =>
+  Object.entries(settings).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
+
 function startMember(
   { nodeId, kafka, postgres, s3, hints, http, clockShiftMs }: Member,
   database: string,
@@ -276,12 +298,7 @@ function startMember(
     'cluster.hints.listen': textOf(hints.target),
     'cluster.hints.advertised': textOf(hints),
     'cluster.http.advertised': textOf(http),
-    's3.path.style': 'true',
-    's3.region': 'us-east-1',
-    's3.access.key.id': 'floe',
-    's3.secret.access.key': 'floe-secret',
   };
-  const set = Object.entries(settings).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
   // A new folder each time: nothing in it may be needed.
   const dataDir = mkdtempSync(join(folder, `broker-${nodeId}-`));
   const arguments_ = [
@@ -293,10 +310,9 @@ function startMember(
       '--rack',
       racks[(nodeId - 1) % racks.length]!,
     ],
-    ...['--metadata', `postgres://postgres@${textOf(postgres)}/${database}`],
-    ...['--storage', 's3://floe/cluster', '--s3-endpoint', `http://${textOf(s3)}`],
+    ...storeArguments(postgres, database, `http://${textOf(s3)}`),
     ...['--http', textOf(http.target)],
-    ...set,
+    ...settingArguments(settings),
     ...more,
   ];
   const logFile = join(folder, `broker-${nodeId}.log`);

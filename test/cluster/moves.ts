@@ -16,6 +16,7 @@ import { eachOf } from '../../src/cli/migrate/objects.ts';
 import { startPostgres, type TestServer } from '../../src/metadata/postgres/testing.ts';
 import { type DoubleProcess, latencyOf, startDoubleProcess } from '../s3/double-process.ts';
 import { startS3, TEST_ACCESS_KEY, TEST_SECRET_KEY } from '../s3/server.ts';
+import { Checks, told } from './checks.ts';
 import { BEFORE, countRows, fill, more, readerOffset, readKeys, TABLES } from './contents.ts';
 import { floe, type Ran, type RunOptions } from './floe.ts';
 
@@ -26,17 +27,8 @@ const { values: args } = parseArgs({
   },
 });
 
-const startedMs = performance.now();
-let failed = 0;
-function check(holds: boolean, what: string, detail = ''): void {
-  const at = ((performance.now() - startedMs) / 1_000).toFixed(1).padStart(5);
-  process.stdout.write(`${at} ${holds ? 'ok  ' : 'FAIL'} ${what}\n`);
-  if (holds) return;
-  failed += 1;
-  if (detail !== '') process.stdout.write(`${detail.replace(/^/gm, '       | ')}\n`);
-}
-
-const told = ({ code, out, err }: Ran) => `exit ${code}\n${out}${err}`.trimEnd();
+const checks = new Checks();
+const { check } = checks;
 
 /** An S3, a PostgreSQL, and how commands reach them. */
 class Place {
@@ -430,5 +422,4 @@ try {
   for (const end of ends.toReversed()) await end();
   rmSync(folder, { recursive: true, force: true });
 }
-process.stdout.write(failed === 0 ? '\nall holds\n' : `\n${failed} failed\n`);
-process.exit(failed === 0 ? 0 : 1);
+checks.end();

@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util';
 import { kafkaClient } from '../../src/cli/kafka-client.ts';
 import { megabytes, quantile } from '../measured.ts';
 import { latencyOf } from '../s3/double-process.ts';
+import { Checks } from './checks.ts';
 import { type Member, TestCluster } from './cluster.ts';
 import { follow, hardlyRead, Ledger, produce } from './load.ts';
 
@@ -45,12 +46,8 @@ const STEADY_BYTES = 500_000;
 /** Just below `max.message.bytes`. */
 const FLOOD_BYTES = 1_000_000;
 
-let failed = 0;
-function check(holds: boolean, what: string): void {
-  if (holds) return;
-  failed += 1;
-  process.stdout.write(`FAIL ${what}\n`);
-}
+const checks = new Checks({ failuresOnly: true });
+const { check } = checks;
 
 // ------------------------------------------------------------------ what is seen
 
@@ -334,8 +331,7 @@ try {
   await cluster.stop();
   rmSync(folder, { recursive: true, force: true });
 }
-process.stdout.write(failed === 0 ? 'all holds\n' : `${failed} failed\n`);
-process.exit(failed === 0 ? 0 : 1);
+checks.end();
 
 function times<T>(count: number, make: (n: number) => T): T[] {
   return Array.from({ length: count }, (_, n) => make(n));

@@ -10,24 +10,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { kafkaClient } from '../../src/cli/kafka-client.ts';
 import { kafkaError } from '../../src/protocol/errors.ts';
+import { Checks, told } from './checks.ts';
 import { TestCluster } from './cluster.ts';
-import { floe, type Ran } from './floe.ts';
+import { floe } from './floe.ts';
 import { follow, Ledger, produce } from './load.ts';
 
 const LIMIT_MS = 60_000;
 const ENOUGH = 20;
 const HERE = '127.0.0.1';
 
-const startedMs = performance.now();
-let failed = 0;
-function check(holds: boolean, what: string, detail = ''): void {
-  const at = ((performance.now() - startedMs) / 1_000).toFixed(1).padStart(5);
-  process.stdout.write(`${at} ${holds ? 'ok  ' : 'FAIL'} ${what}\n`);
-  if (holds) return;
-  failed += 1;
-  if (detail !== '') process.stdout.write(`${detail.replace(/^/gm, '       | ')}\n`);
-}
-const told = ({ code, out, err }: Ran) => `exit ${code}\n${out}${err}`.trimEnd();
+const checks = new Checks();
+const { check } = checks;
 
 async function until(what: string, holds: () => boolean): Promise<void> {
   for (const endMs = performance.now() + LIMIT_MS; !holds(); await sleep(50))
@@ -37,24 +30,9 @@ async function until(what: string, holds: () => boolean): Promise<void> {
 const folder = mkdtempSync(join(tmpdir(), 'floe-put-back-'));
 const cluster = await TestCluster.start({ folder, brokers: 3, putMs: 30, getMs: 10 });
 try {
-  const { members, postgres, s3 } = cluster;
+  const { members, postgres, stores } = cluster;
   const { host, port } = postgres.address;
-  const metadata = `postgres://postgres@${host}:${port}/${postgres.name}`;
-  const settings = [
-    'path.style=true',
-    'region=us-east-1',
-    'access.key.id=floe',
-    'secret.access.key=floe',
-  ];
-  const stores = [
-    '--metadata',
-    metadata,
-    '--storage',
-    's3://floe/cluster',
-    '--s3-endpoint',
-    s3.endpoint,
-  ];
-  stores.push(...settings.flatMap((setting) => ['--set', `s3.${setting}`]));
+  const connectionString = `postgres://postgres@${host}:${port}/${postgres.name}`;
   const topics = members.map(({ nodeId }) => `by-${nodeId}`);
   const admin = kafkaClient(members[0]!.kafka).admin();
   await admin.connect();
@@ -88,7 +66,7 @@ try {
     );
   };
   const lastCommit = async () => {
-    const client = new pg.Client({ connectionString: metadata });
+    const client = new pg.Client({ connectionString });
     await client.connect();
     const { rows } = await client.query<{ last: string }>(
       'SELECT last_commit AS last FROM log_counter',
@@ -154,7 +132,7 @@ try {
   late.stop.abort();
   await late.over;
   const read = topics.map((topic) => new Ledger(topic));
-  const reading = clients([]).stop;
+  const reading = new AbortController();
   const readers = read.map((ledger, n) =>
     follow({ port: members[n]!.port, from: HERE }, ledger, reading.signal),
   );
@@ -188,5 +166,4 @@ try {
   await cluster.stop();
   rmSync(folder, { recursive: true, force: true });
 }
-process.stdout.write(failed === 0 ? 'all holds\n' : `${failed} failed\n`);
-process.exit(failed === 0 ? 0 : 1);
+checks.end();
