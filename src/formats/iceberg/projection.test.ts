@@ -1,6 +1,12 @@
 // The names that a table's columns have in files without field ids, as its schema changes.
 import { expect, test } from 'vitest';
-import { mappingOf, mappingOfTable, mappingProperty, NAME_MAPPING } from './projection.ts';
+import {
+  mappingOf,
+  mappingOfTable,
+  mappingProperty,
+  NAME_MAPPING,
+  nameMapping,
+} from './projection.ts';
 import { TestTable } from './test-table.ts';
 import type { NestedField, Schema } from './types.ts';
 
@@ -65,4 +71,19 @@ test('a table’s history of names; only a table that has a mapping changes it',
   expect(JSON.parse(mappingProperty(table.metadata, renamed)[NAME_MAPPING]!)).toEqual([
     { 'field-id': 1, names: ['b', 'a'] },
   ]);
+});
+
+test.each([
+  ['{', /is not JSON/],
+  ['null', /no name mapping.*not null/],
+  ['[null]', /no name mapping.*not \[null\]/],
+  ['[{"field-id":1}]', /no name mapping/],
+  ['[{"field-id":1,"names":[2]}]', /no name mapping/],
+  ['[{"field-id":1,"names":["a"],"fields":[5]}]', /no name mapping/],
+])('a property that is no mapping is named: %s', (property, says) => {
+  const table = new TestTable({ schema: schemaOf(text(1, 'a')) });
+  table.update({ action: 'set-properties', updates: { [NAME_MAPPING]: property } });
+  expect(() => nameMapping(table.metadata)).toThrow(
+    expect.objectContaining({ code: 'corrupt', message: expect.stringMatching(says) }),
+  );
 });

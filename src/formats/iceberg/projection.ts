@@ -49,21 +49,34 @@ export function projectionOf(metadata: TableMetadata, file: DataFile): FileProje
 export function nameMapping({ properties }: TableMetadata): NameMapping | undefined {
   const text = properties?.[NAME_MAPPING];
   if (text === undefined) return undefined;
+  let parsed: unknown;
   try {
-    const parsed: unknown = JSON.parse(text);
-    if (isMapping(parsed)) return parsed;
+    parsed = JSON.parse(text);
   } catch (cause) {
     throw new FloeError('corrupt', `table property ${NAME_MAPPING} is not JSON`, { cause });
   }
-  throw new FloeError('corrupt', `table property ${NAME_MAPPING} is no name mapping`);
+  if (isMapping(parsed)) return parsed;
+  throw new FloeError(
+    'corrupt',
+    `table property ${NAME_MAPPING} is no name mapping: a list of {"field-id", "names", "fields"} is one, not ${text.slice(0, MAX_SHOWN)}`,
+  );
 }
 
+/** Of a property's text in an error. */
+const MAX_SHOWN = 100;
+
 const isMapping = (parsed: unknown): parsed is NameMapping =>
-  Array.isArray(parsed) &&
-  parsed.every(
-    ({ names, fields }: Partial<MappedField>) =>
-      Array.isArray(names) && (fields === undefined || isMapping(fields)),
+  Array.isArray(parsed) && parsed.every(isMapped);
+
+function isMapped(parsed: unknown): parsed is MappedField {
+  if (typeof parsed !== 'object' || parsed === null) return false;
+  const { names, fields } = parsed as Partial<MappedField>;
+  return (
+    Array.isArray(names) &&
+    names.every((name) => typeof name === 'string') &&
+    (fields === undefined || isMapping(fields))
   );
+}
 
 /** By every name that its columns have ever had: the newest has a name that several had. */
 export const mappingOfTable = (metadata: TableMetadata): NameMapping =>
