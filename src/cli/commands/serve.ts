@@ -65,9 +65,9 @@ async function run(flags: ServeFlags): Promise<void> {
   process.on('SIGTERM', stop);
   process.on('SIGHUP', () => floe.reload());
   process.on('SIGINT', stop);
-  collectAtRest({ clock: systemClock, utilization: loopUtilization(), collect: collector() });
   // Who reads it may send a signal at once.
   process.stdout.write(`${readyLine(floe)}\n`);
+  collectAtRest({ clock: systemClock, utilization: loopUtilization(), collect: collector() });
 }
 
 interface Readiness {
