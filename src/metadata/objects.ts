@@ -74,6 +74,14 @@ export interface Cleaning {
   readonly cleanedMs: number;
 }
 
+/** What compaction by key has done to partitions lately. */
+export interface Cleaned {
+  /** Of `cleanings`: all that was done up to it has been told with it. */
+  readonly version: number;
+  /** The newest of each partition, in the order in which they were done. */
+  readonly cleanings: readonly Pick<Cleaning, 'partitionId' | 'cleanEnd'>[];
+}
+
 /** One step of compaction: rows of old objects for rows of a new one, in one transaction. */
 export interface ReplaceEntries {
   /** Written and durable. */
@@ -138,8 +146,10 @@ export interface ObjectsMetadata {
    * an older object is still open, or it comes too late: nothing happened.
    */
   replace(request: ReplaceEntries): Promise<number>;
-  /** All partitions that were ever compacted by key. */
+  /** All partitions that were ever compacted by key; of those that are gone nothing is kept. */
   cleanings(): Promise<readonly Cleaning[]>;
+  /** Partitions that were compacted by key after a version of `cleanings`, or ever (−1): a read costs what has changed. */
+  cleanedSince(version: number): Promise<Cleaned>;
   /** Compaction by key came to its end without a swap. Partitions that ended are passed over. */
   noteCleaned(cleanings: readonly Cleaning[]): Promise<void>;
   /** Drops entries that lie whole below their log start, and takes their bytes off the partitions' sizes. */

@@ -3,7 +3,10 @@
 // Of domains that are large it is kept for a while what each version was about, so that little is read where little changed.
 // Commits of the log have numbers of their own (log.ts, `follow`).
 
-/** What is versioned. `log-starts`: retention and DeleteRecords, and whatever frees bytes of partitions; `tables`: pauses, states and positions set by hand. */
+/**
+ * What is versioned. `log-starts`: retention and DeleteRecords, and whatever frees bytes of partitions; `tables`: pauses,
+ * states and positions set by hand; `cleanings`: how far compaction by key has come (objects.ts, `cleanedSince`).
+ */
 export const versionDomains = [
   'topics',
   'broker-configs',
@@ -13,6 +16,7 @@ export const versionDomains = [
   'log-starts',
   'tables',
   'nodes',
+  'cleanings',
 ] as const;
 
 export type VersionDomain = (typeof versionDomains)[number];
@@ -29,6 +33,7 @@ export const noVersions: Versions = {
   'log-starts': 0,
   tables: 0,
   nodes: 0,
+  cleanings: 0,
 };
 
 /** Domains that tell what a version was about: ids of topics, of partitions whose log start or size changed. */

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { FlushCommit, NewObjectEntry } from '../log.ts';
 import { describeEntries, openIndex } from '../packed-index.ts';
 import {
+  cleaningOf,
   createTopic,
   Flushes,
   type OpenStore,
@@ -304,6 +305,48 @@ export function logContract(name: string, open: OpenStore): void {
       expect(await log().partitions([a])).toMatchObject([{ sizeBytes: 0, logStartOffset: 6 }]);
     });
 
+    test('compactions by key are told since a version: the newest of each partition, each once', async () => {
+      const [a, b, c] = (await partitions(3)) as [number, number, number];
+      const { objects, topics } = store.metadata;
+      const told = async (version: number) => {
+        const since = await objects.cleanedSince(version);
+        return {
+          ...since,
+          cleanings: since.cleanings.map((one) => [one.partitionId, one.cleanEnd]),
+        };
+      };
+      expect(await told(-1)).toEqual({ version: -1, cleanings: [] });
+      await objects.noteCleaned([cleaningOf(b, 3)]);
+      await objects.noteCleaned([cleaningOf(a, 2)]);
+      await objects.noteCleaned([cleaningOf(c, 7)]);
+      const { version, cleanings } = await told(-1);
+      expect(cleanings).toEqual([
+        [b, 3],
+        [a, 2],
+        [c, 7],
+      ]);
+      expect(await told(version)).toEqual({ version, cleanings: [] });
+      await objects.noteCleaned([cleaningOf(b, 4)]);
+      // The same again, at the same time: it is something new all the same.
+      await objects.noteCleaned([cleaningOf(b, 4)]);
+      await objects.noteCleaned([cleaningOf(c, 9), cleaningOf(999, 1)]);
+      expect((await told(version)).cleanings).toEqual([
+        [b, 4],
+        [c, 9],
+      ]);
+      // Nothing outlasts the topic, and no version comes twice.
+      const newest = (await told(-1)).version;
+      await topics.delete(ORDERS);
+      expect(await told(-1)).toEqual({ version: -1, cleanings: [] });
+      expect(await objects.cleanings()).toEqual([]);
+      await store.reopen();
+      const [d] = (await partitions(1)) as [number];
+      await store.metadata.objects.noteCleaned([cleaningOf(d, 1)]);
+      expect((await store.metadata.objects.cleanedSince(newest)).cleanings).toEqual([
+        { partitionId: d, cleanEnd: 1 },
+      ]);
+    });
+
     test('of many partitions those that hold records come a page at a time', async () => {
       const ids = await partitions(5);
       const [a, , c, d, e] = ids as [number, number, number, number, number];
@@ -356,16 +399,5 @@ function entryOf(
     runCount: 1,
     maxTimestamp: -1,
     commitNumber,
-  };
-}
-
-function cleaningOf(partitionId: number) {
-  return {
-    partitionId,
-    cleanEnd: 6,
-    cleanBytes: 350,
-    tombstoneBytes: 0,
-    horizonMs: 9000,
-    cleanedMs: 5000,
   };
 }

@@ -1,6 +1,7 @@
 // What the contract suites of the metadata store need of a store under test. Not for production code.
 import type { FlushCommit } from '../log.ts';
 import type { Metadata } from '../metadata.ts';
+import type { Cleaning } from '../objects.ts';
 import { type TestBatch, testColumns } from '../test-batches.ts';
 
 export interface StoreUnderTest {
@@ -62,6 +63,18 @@ export class Flushes {
       batches: testColumns(batches),
     };
   }
+}
+
+/** Compaction by key of a partition has come to `cleanEnd`. */
+export function cleaningOf(partitionId: number, cleanEnd = 6): Cleaning {
+  return {
+    partitionId,
+    cleanEnd,
+    cleanBytes: 350,
+    tombstoneBytes: 0,
+    horizonMs: 9000,
+    cleanedMs: 5000,
+  };
 }
 
 /** Partition ids with offsets of a group staged in open transactions, as stored. */

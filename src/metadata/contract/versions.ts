@@ -7,7 +7,14 @@ import {
   type VersionDomain,
   versionDomains,
 } from '../versions.ts';
-import { createTopic, Flushes, type OpenStore, ORDERS, type StoreUnderTest } from './store.ts';
+import {
+  cleaningOf,
+  createTopic,
+  Flushes,
+  type OpenStore,
+  ORDERS,
+  type StoreUnderTest,
+} from './store.ts';
 
 const acl = {
   resourceType: 2,
@@ -49,6 +56,8 @@ const CHANGES: readonly (readonly [VersionDomain, Change])[] = [
     ({ quotas }) => quotas.alter([{ entity: { user: 'u' }, values: { producer_byte_rate: 1 } }]),
   ],
   ['log-starts', ({ log }, [first]) => log.deleteRecords(first!, 1)],
+  ['cleanings', ({ objects }, [first]) => objects.noteCleaned([cleaningOf(first!, 1)])],
+  ['cleanings', ({ objects }, [first]) => objects.noteCleaned([cleaningOf(first!, 2)])],
   ['tables', ({ tables }) => tables.claim(table)],
   ['tables', ({ tables }) => tables.update(ORDERS, 1, { state: 'running' })],
   ['tables', ({ tables }) => tables.setPaused(ORDERS, true)],

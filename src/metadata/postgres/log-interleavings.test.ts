@@ -4,12 +4,12 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
-import { createTopic, Flushes } from '../contract/store.ts';
+import { cleaningOf, createTopic, Flushes } from '../contract/store.ts';
 import type { CommittedFlush } from '../log.ts';
 import { openIndex } from '../packed-index.ts';
 import type { TransactionState } from '../transactions.ts';
 import { clockedDatabase, openBroker } from './contract-store.ts';
-import type { PostgresMetadata } from './index.ts';
+import { type PostgresMetadata, postgresMigrations } from './index.ts';
 import { startPostgres, type TestServer } from './testing.ts';
 
 let server: TestServer;
@@ -339,6 +339,83 @@ test('nobody sees a number before those below it, and a rollback leaves no gap',
   await other.release();
   expect(number(await written)).toBe(1);
   expect((await two.log.follow(before, 10)).rows).toMatchObject([{ commitNumber: before + 1 }]);
+});
+
+/** As the program of the version before writes it. */
+const NOTE_CLEANED = `
+  INSERT INTO log_cleanings (partition_id, clean_end, clean_bytes, tombstone_bytes, horizon_ms, cleaned_ms)
+  VALUES ($1, $2, 0, 0, 0, 1)
+  ON CONFLICT (partition_id) DO UPDATE SET clean_end = excluded.clean_end, cleaned_ms = excluded.cleaned_ms`;
+
+test('nobody hears of a compaction by key before those below its version (L7)', async () => {
+  const { version } = await one.objects.cleanedSince(-1);
+  for (const [how, end] of [
+    ['commit', 1],
+    ['release', 2],
+  ] as const) {
+    const other = await hold(NOTE_CLEANED, [a, end]);
+    const noted = started(one.objects.noteCleaned([cleaningOf(b, end)]));
+    await blocked(1);
+    const before = await two.objects.cleanedSince(version);
+    await other[how]();
+    await noted;
+    const after = await two.objects.cleanedSince(before.version);
+    const last = { partitionId: b, cleanEnd: end };
+    expect(before.cleanings).toHaveLength(how === 'commit' ? 0 : 2);
+    expect(after.cleanings).toEqual(
+      how === 'commit' ? [{ partitionId: a, cleanEnd: end }, last] : [last],
+    );
+    expect((await two.objects.cleanedSince(after.version)).cleanings).toEqual([]);
+  }
+});
+
+test('compactions that name the same partitions in opposite order follow one another', async () => {
+  const gate = await holdVersions();
+  const first = started(one.objects.noteCleaned([cleaningOf(a, 1), cleaningOf(b, 1)]));
+  await blocked(1);
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const second = started(client.query(NOTE_CLEANED.replace('$1, $2', `${b}, 2`)));
+  await blocked(2);
+  await gate.release();
+  await Promise.all([first, second]);
+  await client.end();
+  const { cleanings } = await two.objects.cleanedSince(-1);
+  expect(cleanings.slice(-2)).toEqual([
+    { partitionId: a, cleanEnd: 1 },
+    { partitionId: b, cleanEnd: 2 },
+  ]);
+});
+
+test('a broker of the version before reads and notes compactions by key, and is heard', async () => {
+  const names = postgresMigrations.map(({ name }) => name);
+  const since = names.indexOf('objects-3');
+  const upgraded = await server.migrated(postgresMigrations.filter((_, n) => n !== since));
+  const old = new pg.Client({ connectionString: upgraded });
+  await old.connect();
+  await old.query(
+    'INSERT INTO log_partitions SELECT n, 0, 0, -1, 0 FROM generate_series(1, 2) AS n',
+  );
+  const read = () => old.query({ name: 'read', text: 'SELECT * FROM log_cleanings' });
+  const note = (...values: number[]) => old.query({ name: 'note', text: NOTE_CLEANED, values });
+  await note(1, 5);
+  await read();
+  const broker = await openBroker(upgraded);
+  const heard = await broker.objects.cleanedSince(-1);
+  expect(heard.cleanings).toEqual([{ partitionId: 1, cleanEnd: 5 }]);
+  await note(1, 6);
+  await note(2, 7);
+  expect((await read()).rows).toHaveLength(2);
+  expect((await broker.objects.cleanedSince(heard.version)).cleanings).toEqual([
+    { partitionId: 1, cleanEnd: 6 },
+    { partitionId: 2, cleanEnd: 7 },
+  ]);
+  await old.query('DELETE FROM log_cleanings WHERE partition_id = 1');
+  expect((await broker.objects.cleanedSince(heard.version)).cleanings).toEqual([
+    { partitionId: 2, cleanEnd: 7 },
+  ]);
+  await old.end();
+  await broker.close();
 });
 
 test('whoever waits for a lock for too long has done nothing', async () => {

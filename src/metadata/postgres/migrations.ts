@@ -11,7 +11,10 @@ import { sqlState } from './errors.ts';
 export interface Migration {
   /** Stable name, never reused; recorded when applied. */
   readonly name: string;
-  /** One or more statements. What it makes must be usable by brokers of the version before (rolling upgrade). */
+  /**
+   * One or more statements. What it makes must be usable by brokers of the version before (rolling upgrade): a table that
+   * they read by `SELECT *` gets no column, or their prepared statements fail.
+   */
   readonly sql: string;
   /** Set when `sql` is one CREATE INDEX CONCURRENTLY of this index: it runs outside a transaction. */
   readonly index?: string;

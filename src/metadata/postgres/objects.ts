@@ -7,6 +7,7 @@ import { checkTimely } from '../flush-outcome.ts';
 import type { LeaseToken } from '../leases.ts';
 import type { FlushRow, ObjectEntry, PartitionLog } from '../log.ts';
 import {
+  type Cleaned,
   type Cleaning,
   type FreedBytes,
   type LogObject,
@@ -50,6 +51,31 @@ export const objectsMigrations: readonly Migration[] = [
     // What maintainers are at work on: metadata/objects.ts, `claim`. A few hundred rows that change all the time.
     sql: `CREATE TABLE log_claims (
       object_id int8 PRIMARY KEY, lease text COLLATE "C" NOT NULL, epoch int8 NOT NULL) WITH (fillfactor = 50);`,
+  },
+  {
+    name: 'objects-3',
+    // The version of `cleanings` by which each partition was written last (decision 0041). By triggers: brokers of the version
+    // before raise it, too. The row of `versions` is locked before any other and until the transaction ends, so that versions
+    // become visible in their order. In a table of its own: brokers of the version before read log_cleanings by `SELECT *`,
+    // prepared, which fails once there is another column.
+    sql: `
+      INSERT INTO versions VALUES ('cleanings', 0) ON CONFLICT DO NOTHING;
+      CREATE TABLE log_cleaning_versions (
+        partition_id int8 PRIMARY KEY REFERENCES log_cleanings ON DELETE CASCADE, version int8 NOT NULL);
+      CREATE INDEX log_cleaning_versions_version ON log_cleaning_versions (version);
+      CREATE FUNCTION raise_cleanings() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+        BEGIN UPDATE versions SET version = version + 1 WHERE domain = 'cleanings'; RETURN NULL; END $$;
+      CREATE FUNCTION note_cleaning() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+        BEGIN
+          INSERT INTO log_cleaning_versions SELECT NEW.partition_id, version FROM versions WHERE domain = 'cleanings'
+          ON CONFLICT (partition_id) DO UPDATE SET version = excluded.version;
+          RETURN NULL;
+        END $$;
+      CREATE TRIGGER raise_cleanings BEFORE INSERT OR UPDATE ON log_cleanings
+        FOR EACH STATEMENT EXECUTE FUNCTION raise_cleanings();
+      CREATE TRIGGER note_cleaning AFTER INSERT OR UPDATE ON log_cleanings
+        FOR EACH ROW EXECUTE FUNCTION note_cleaning();
+      INSERT INTO log_cleaning_versions SELECT partition_id, 0 FROM log_cleanings;`,
   },
 ];
 
@@ -187,7 +213,7 @@ export class PostgresObjects implements ObjectsMetadata {
 
   async cleanings(): Promise<readonly Cleaning[]> {
     const sql = this.#db.on('background');
-    // Those of deleted topics go when the rest is looked at, which is at a start.
+    // Noted while their topic was being deleted, or left by a broker of the version before.
     await sql.run(
       'DELETE FROM log_cleanings WHERE partition_id NOT IN (SELECT partition_id FROM log_partitions)',
     );
@@ -207,6 +233,20 @@ export class PostgresObjects implements ObjectsMetadata {
       horizonMs: row.horizon_ms,
       cleanedMs: row.cleaned_ms,
     }));
+  }
+
+  async cleanedSince(version: number): Promise<Cleaned> {
+    const rows = await this.#db
+      .on('read')
+      .rows<{ partition_id: number; clean_end: number; version: number }>(
+        `SELECT partition_id, c.clean_end, v.version
+         FROM log_cleaning_versions v JOIN log_cleanings c USING (partition_id) WHERE v.version > $1 ORDER BY v.version`,
+        [version],
+      );
+    return {
+      version: rows.at(-1)?.version ?? version,
+      cleanings: rows.map((row) => ({ partitionId: row.partition_id, cleanEnd: row.clean_end })),
+    };
   }
 
   async noteCleaned(cleanings: readonly Cleaning[]): Promise<void> {

@@ -158,6 +158,7 @@ const DELETE_PARTITIONS = [
   'producer_sequences',
   'object_entries',
   'aborted_transactions',
+  'log_cleanings',
 ].map((table) => `DELETE FROM ${table} WHERE partition_id = ANY ($1::int8[])`);
 
 async function insertPartitions(

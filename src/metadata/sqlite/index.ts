@@ -112,7 +112,7 @@ export function metadataOn(
     quotas: new SqliteQuotas(database, versions),
     resourceConfigs: new SqliteResourceConfigs(database, versions),
     log,
-    objects: new SqliteObjects(database, log, leases),
+    objects: new SqliteObjects(database, { log, leases, versions }),
     cluster: new SqliteCluster(database, clock),
     producers: new SqliteProducers(ages, log),
     transactions: new SqliteTransactions(database, { states, log, ages, leases }),

@@ -78,6 +78,14 @@ const COMMIT_BYTES = 4 * 4096;
 
 const EMPTY = new Uint8Array(0);
 
+/** Tables whose rows go with their partitions. */
+const DELETED_WITH_PARTITIONS = [
+  'log_partitions',
+  'producer_sequences',
+  'object_entries',
+  'log_cleanings',
+];
+
 /** Where markers go and who hears of them: the sequencer, which knows the file that is being filled. */
 export interface MarkerHost {
   /** The file that is being filled; undefined: the object of the newest flush. @throws the system's error. */
@@ -608,7 +616,7 @@ export class SqliteLog implements LogMetadata, PartitionHooks, SequenceStore {
   /** Part of the transaction that deletes a topic. Flush rows keep the dead runs until their object goes. */
   deleted(_topicId: string, _topicName: string, partitionIds: readonly number[]): void {
     for (const partitionId of partitionIds) {
-      for (const table of ['log_partitions', 'producer_sequences', 'object_entries'])
+      for (const table of DELETED_WITH_PARTITIONS)
         this.#db.prepare(`DELETE FROM ${table} WHERE partition_id = ?`).run(partitionId);
       this.#ranges.deleted(partitionId);
     }

@@ -5,6 +5,7 @@ import { checkTimely } from '../flush-outcome.ts';
 import type { LeaseToken } from '../leases.ts';
 import type { FlushRow, NewObjectEntry, ObjectEntry } from '../log.ts';
 import {
+  type Cleaned,
   type Cleaning,
   type FreedBytes,
   type LogObject,
@@ -22,6 +23,7 @@ import type { Database, Migration } from './database.ts';
 import { assertLeases, type LeaseEpochs } from './lease-epochs.ts';
 import type { SqliteLog } from './log.ts';
 import { FLUSH_COLUMNS, toFlushRow, toObjectEntry } from './log-rows.ts';
+import type { VersionCounter } from './versions.ts';
 
 export const objectsMigrations: readonly Migration[] = [
   {
@@ -43,6 +45,12 @@ export const objectsMigrations: readonly Migration[] = [
     sql: `CREATE TABLE log_claims (
       object_id INTEGER PRIMARY KEY, lease TEXT NOT NULL, epoch INTEGER NOT NULL) STRICT;`,
   },
+  {
+    name: 'objects-4',
+    // The version of `cleanings` by which each row was written last.
+    sql: `ALTER TABLE log_cleanings ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
+      CREATE INDEX log_cleanings_version ON log_cleanings (version);`,
+  },
 ];
 
 const OBJECT_COLUMNS = 'object_id, key, kind, generation, state, bytes, created_ms, changed_ms';
@@ -51,11 +59,16 @@ export class SqliteObjects implements ObjectsMetadata {
   readonly #db: Database;
   readonly #log: SqliteLog;
   readonly #leases: LeaseEpochs;
+  readonly #versions: VersionCounter;
 
-  constructor(db: Database, log: SqliteLog, leases: LeaseEpochs) {
+  constructor(
+    db: Database,
+    { log, leases, versions }: { log: SqliteLog; leases: LeaseEpochs; versions: VersionCounter },
+  ) {
     this.#db = db;
     this.#log = log;
     this.#leases = leases;
+    this.#versions = versions;
   }
 
   async list(state: ObjectState, afterId: number, limit: number): Promise<readonly LogObject[]> {
@@ -180,7 +193,7 @@ export class SqliteObjects implements ObjectsMetadata {
   }
 
   async cleanings(): Promise<readonly Cleaning[]> {
-    // Those of deleted topics go when the rest is looked at, which is at a start.
+    // Left by a program of the version before, which deleted topics without them.
     this.#db
       .prepare(`DELETE FROM log_cleanings
         WHERE partition_id NOT IN (SELECT partition_id FROM log_partitions)`)
@@ -198,13 +211,30 @@ export class SqliteObjects implements ObjectsMetadata {
       }));
   }
 
+  async cleanedSince(version: number): Promise<Cleaned> {
+    const rows = this.#db
+      .prepare(
+        'SELECT partition_id, clean_end, version FROM log_cleanings WHERE version > ? ORDER BY version',
+      )
+      .all(version);
+    return {
+      version: Number(rows.at(-1)?.['version'] ?? version),
+      cleanings: rows.map((row) => ({
+        partitionId: Number(row['partition_id']),
+        cleanEnd: Number(row['clean_end']),
+      })),
+    };
+  }
+
   async noteCleaned(cleanings: readonly Cleaning[]): Promise<void> {
     this.#db.transaction(() => this.#noteCleaned(cleanings));
   }
 
   #noteCleaned(cleanings: readonly Cleaning[]): void {
+    if (cleanings.length > 0) this.#versions.raise('cleanings');
     const note = this.#db.prepare(`INSERT OR REPLACE INTO log_cleanings
-      SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM log_partitions WHERE partition_id = ?1)`);
+      SELECT ?1, ?2, ?3, ?4, ?5, ?6, (SELECT version FROM versions WHERE domain = 'cleanings')
+      WHERE EXISTS (SELECT 1 FROM log_partitions WHERE partition_id = ?1)`);
     for (const cleaning of cleanings) {
       const { partitionId, cleanEnd, cleanBytes, tombstoneBytes, horizonMs, cleanedMs } = cleaning;
       note.run(partitionId, cleanEnd, cleanBytes, tombstoneBytes, horizonMs, cleanedMs);

@@ -22,6 +22,8 @@ const NOT_MOVED: readonly string[] = [
   'leases',
   'versions',
   'version_traces',
+  // Triggers make it of log_cleanings.
+  'log_cleaning_versions',
   // What maintainers are at work on at the moment.
   'log_claims',
   // Words between the nodes of a table.

@@ -2,32 +2,31 @@ import { expect, test } from 'vitest';
 import { ManualClock } from '../../base/clock.ts';
 import { FloeError } from '../../base/error.ts';
 import { silentLogger } from '../../base/log.ts';
-import type { Cleaning } from '../../metadata/objects.ts';
 import { CURRENT_MS, ObjectsWatch } from './objects-watch.ts';
 
 const EVERY_MS = 1_000;
 
-const cleaning = (partitionId: number, cleanedMs: number): Cleaning => ({
-  partitionId,
-  cleanEnd: 10,
-  cleanBytes: 0,
-  tombstoneBytes: 0,
-  horizonMs: 0,
-  cleanedMs,
-});
-
 function setUp() {
   const clock = new ManualClock();
-  const store = { gone: new Set<number>(), cleanings: [] as Cleaning[], away: false };
+  const store = { gone: new Set<number>(), cleaned: [] as number[], away: false };
   const open = new Set([1, 2, 3]);
   const told: string[] = [];
+  const asked: number[] = [];
   const watch = new ObjectsWatch({
     objects: {
       notOpen: async (objectIds) => {
         if (store.away) throw new FloeError('unavailable', 'no connection');
         return objectIds.filter((objectId) => store.gone.has(objectId));
       },
-      cleanings: async () => store.cleanings,
+      // Of partitions in `cleaned`, each under the version that is its place there, up to offset 10.
+      cleanedSince: async (version) => {
+        const partitions = store.cleaned.slice(version + 1);
+        asked.push(partitions.length);
+        return {
+          version: version + partitions.length,
+          cleanings: partitions.map((partitionId) => ({ partitionId, cleanEnd: 10 })),
+        };
+      },
     },
     reader: {
       openObjects: () => [...open],
@@ -43,7 +42,7 @@ function setUp() {
     logger: silentLogger,
     everyMs: EVERY_MS,
   });
-  return { clock, store, open, told, watch };
+  return { clock, store, open, told, asked, watch };
 }
 
 test('objects that others sealed are no longer followed', async () => {
@@ -60,15 +59,16 @@ test('objects that others sealed are no longer followed', async () => {
   expect([...open]).toEqual([3]);
 });
 
-test('what others compacted by key is told once', async () => {
-  const { clock, store, told, watch } = setUp();
-  store.cleanings = [cleaning(4, 1)];
+test('what others compacted by key is told once, and a look costs what has changed', async () => {
+  const { clock, store, told, asked, watch } = setUp();
+  store.cleaned.push(3, 4);
   await watch.start();
-  await clock.advance(EVERY_MS * 2);
-  expect(told).toEqual(['rows of 4', '4 to 10']);
-  store.cleanings = [cleaning(4, 2)];
+  expect(told).toEqual(['rows of 3', '3 to 10', 'rows of 4', '4 to 10']);
   await clock.advance(EVERY_MS);
-  expect(told).toEqual(['rows of 4', '4 to 10', 'rows of 4', '4 to 10']);
+  store.cleaned.push(4);
+  await clock.advance(EVERY_MS);
+  expect(told.slice(4)).toEqual(['rows of 4', '4 to 10']);
+  expect(asked).toEqual([2, 0, 1]);
 });
 
 test('without an answer for too long it is not current, until the store answers again (L7)', async () => {

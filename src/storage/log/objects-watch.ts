@@ -11,7 +11,7 @@ import type { FrontLog } from './front-log.ts';
 import type { LogReader } from './reader.ts';
 
 export interface ObjectsWatchOptions {
-  readonly objects: Pick<ObjectsMetadata, 'notOpen' | 'cleanings'>;
+  readonly objects: Pick<ObjectsMetadata, 'notOpen' | 'cleanedSince'>;
   readonly reader: Pick<LogReader, 'openObjects' | 'noLongerOpen' | 'forgetRows'>;
   readonly front: Pick<FrontLog, 'compacted'>;
   readonly clock: Clock;
@@ -34,8 +34,8 @@ export class ObjectsWatch {
   readonly #options: ObjectsWatchOptions;
   /** When the last good question was asked, by the monotonic clock. */
   #askedMs = -Infinity;
-  /** Times of partitions' newest compactions by key that are known here. */
-  readonly #cleaned = new Map<number, number>();
+  /** Version of `cleanings` up to which compactions by key are known here. */
+  #cleaned = -1;
   #running: Promise<void> | undefined;
   #timer: Timer | undefined;
   #stopped = false;
@@ -72,12 +72,12 @@ export class ObjectsWatch {
     const followed = reader.openObjects();
     for (let n = 0; n < followed.length; n += IDS_AT_ONCE)
       reader.noLongerOpen(await objects.notOpen(followed.slice(n, n + IDS_AT_ONCE)));
-    for (const { partitionId, cleanEnd, cleanedMs } of await objects.cleanings()) {
-      if (this.#cleaned.get(partitionId) === cleanedMs) continue;
-      this.#cleaned.set(partitionId, cleanedMs);
+    const { version, cleanings } = await objects.cleanedSince(this.#cleaned);
+    for (const { partitionId, cleanEnd } of cleanings) {
       reader.forgetRows(partitionId);
       front.compacted(partitionId, cleanEnd);
     }
+    this.#cleaned = version;
     this.#askedMs = askedMs;
   }
 
