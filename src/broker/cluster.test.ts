@@ -1,7 +1,7 @@
 // Two brokers of a cluster over one metadata store, as clients meet them: sockets, handlers, the connection's order.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ManualClock } from '../base/clock.ts';
-import type { Cluster } from '../cluster/cluster.ts';
+import type { Cluster, ClusterNode } from '../cluster/cluster.ts';
 import { chooseNode } from '../cluster/index.ts';
 import { clusterNode } from '../cluster/testing/nodes.ts';
 import { openSqliteMetadata, type SqliteMetadata } from '../metadata/sqlite/index.ts';
@@ -16,6 +16,10 @@ import { findCoordinatorApi } from '../protocol/messages/10-find-coordinator.ts'
 import { heartbeatApi } from '../protocol/messages/12-heartbeat.ts';
 import { describeGroupsApi } from '../protocol/messages/15-describe-groups.ts';
 import { listGroupsApi } from '../protocol/messages/16-list-groups.ts';
+import {
+  type DescribeLogDirsRequest,
+  describeLogDirsApi,
+} from '../protocol/messages/35-describe-log-dirs.ts';
 import { deleteGroupsApi } from '../protocol/messages/42-delete-groups.ts';
 import { describeClusterApi } from '../protocol/messages/60-describe-cluster.ts';
 import { describeTransactionsApi } from '../protocol/messages/65-describe-transactions.ts';
@@ -141,6 +145,39 @@ describe('who is where', () => {
         { key: none, nodeId: -1, errorCode: ErrorCode.COORDINATOR_NOT_AVAILABLE },
       ]);
     }
+  });
+
+  test('sizes add up over all brokers to what there is, as tools add them: each partition once', async () => {
+    for (const { log } of brokers) log.sizeOf = (partitionId) => 1_000 + partitionId;
+    /** What each broker shows, of one topic: index → bytes. */
+    const shown = (topics: DescribeLogDirsRequest['topics']) =>
+      Promise.all(
+        clients.map(async (client) => {
+          const { errorCode, results } = await client.call(describeLogDirsApi, 4, { topics });
+          expect([errorCode, results.length]).toEqual([0, 1]);
+          return results[0]!.topics.flatMap(({ name, partitions: sizes }) =>
+            sizes.map(({ partitionIndex, partitionSize }) => [name, partitionIndex, partitionSize]),
+          );
+        }),
+      );
+    const all = partitions.map((partitionId, index) => ['orders', index, 1_000 + partitionId]);
+    const [first, second] = (await shown(null)) as [unknown[], unknown[]];
+    expect([...first, ...second]).toHaveLength(8);
+    expect([...first, ...second]).toEqual(expect.arrayContaining(all));
+    expect(Math.min(first.length, second.length)).toBeGreaterThan(0);
+    // Asked about by name, twice, and about what isn't there.
+    const orders = (...indexes: number[]) => ({ topic: 'orders', partitions: indexes });
+    const nowhere = { topic: 'nowhere', partitions: [0] };
+    const named = await shown([orders(0, 1, 1, 2, 3, 8, -1), nowhere, orders(3, 4, 5, 6, 7)]);
+    expect(named.flat()).toHaveLength(8);
+    expect(named.flat()).toEqual(expect.arrayContaining(all));
+    // One that is about to go shows nothing; no topic without partitions is shown.
+    const [, leaving] = living as [ClusterNode, ClusterNode];
+    Object.assign(leaving, { draining: true });
+    expect(await shown(null)).toEqual([all, []]);
+    const { results } = await clients[1].call(describeLogDirsApi, 4, { topics: [orders(0)] });
+    expect(results).toMatchObject([{ errorCode: 0, topics: [] }]);
+    Object.assign(leaving, { draining: false });
   });
 
   test('who coordinates neither answers NOT_COORDINATOR, and lists nothing', async () => {

@@ -1,11 +1,13 @@
 // DescribeLogDirs (35), versions 1–5: bytes held per partition. The log is one store, shown as one directory; tools ask
-// every broker and add up, so each shows the partitions that it would lead if there were no racks.
+// every broker and add up, so each shows the partitions that it would lead if there were no racks: each is shown once,
+// but for the seconds in which brokers disagree about who lives.
 // v3 top-level error, v4 total and usable bytes: −1, since an object store has no such numbers.
 
 import type { Topic } from '../../metadata/topics.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import {
   type DescribeLogDirsReply,
+  type DescribeLogDirsRequest,
   describeLogDirsApi,
 } from '../../protocol/messages/35-describe-log-dirs.ts';
 import type { Handler, RequestContext } from '../handler.ts';
@@ -19,25 +21,10 @@ export const describeLogDirsHandler: Handler<typeof describeLogDirsApi> = {
     if (!context.access.allows('describe', 'cluster')) {
       return { errorCode: ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results: [] };
     }
-    const { directory, cluster } = context.services;
-    const leaderOf = cluster.leaders(context.connection.listener, null);
-    const sizes = (topic: Topic, indexes: readonly number[]) =>
-      sizesOf(
-        context,
-        topic,
-        indexes.filter((index) => leaderOf(topic.partitions[index] ?? -1) === cluster.nodeId),
-      );
-    const shown: TopicReply[] = [];
-    if (topics === null) {
-      for (const topic of directory.all()) {
-        shown.push(sizes(topic, [...topic.partitions.keys()]));
-      }
-    } else {
-      for (const { topic: name, partitions } of topics) {
-        const topic = directory.byName(name);
-        if (topic !== undefined) shown.push(sizes(topic, partitions));
-      }
-    }
+    const { cluster } = context.services;
+    const shown = asked(context, topics)
+      .map(([topic, indexes]) => sizesOf(context, topic, indexes))
+      .filter(({ partitions }) => partitions.length > 0);
     return {
       errorCode: 0,
       results: [{ errorCode: 0, logDir: cluster.logDirectory, topics: shown }],
@@ -45,17 +32,37 @@ export const describeLogDirsHandler: Handler<typeof describeLogDirsApi> = {
   },
 };
 
+/** Partitions by topic, each once however often it is named; null asks about all. */
+function asked(
+  { services: { directory } }: RequestContext,
+  topics: DescribeLogDirsRequest['topics'],
+): readonly (readonly [Topic, Iterable<number>])[] {
+  if (topics === null) return directory.all().map((topic) => [topic, topic.partitions.keys()]);
+  const found = new Map<Topic, Set<number>>();
+  for (const { topic: name, partitions } of topics) {
+    const topic = directory.byName(name);
+    if (topic !== undefined)
+      found.set(topic, new Set([...(found.get(topic) ?? []), ...partitions]));
+  }
+  return [...found];
+}
+
 function sizesOf(
-  { services }: RequestContext,
+  { services: { log, cluster }, connection }: RequestContext,
   topic: Topic,
-  indexes: readonly number[],
+  indexes: Iterable<number>,
 ): TopicReply {
+  const leaderOf = cluster.leaders(connection.listener, null);
   const partitions = [];
   for (const partitionIndex of indexes) {
     const id = topic.partitions[partitionIndex];
-    if (id === undefined) continue;
-    const partitionSize = services.log.sizeOf(id);
-    partitions.push({ partitionIndex, partitionSize, offsetLag: 0, isFutureKey: false });
+    if (id === undefined || leaderOf(id) !== cluster.nodeId) continue;
+    partitions.push({
+      partitionIndex,
+      partitionSize: log.sizeOf(id),
+      offsetLag: 0,
+      isFutureKey: false,
+    });
   }
   return { name: topic.name, partitions };
 }
