@@ -91,7 +91,7 @@ function wanted(args: readonly string[]): readonly string[] {
 }
 
 interface Running {
-  /** HOST:PORT,… */
+  /** HOST:PORT,…, one for each broker */
   readonly bootstrap: string;
   stop(): Promise<unknown>;
 }
@@ -124,7 +124,11 @@ for (const run of wanted(clustered ? others : process.argv.slice(2))) {
   const { bootstrap, stop } = await start(results, sets, suite.oneAddress === true ? 1 : 3);
   try {
     process.stdout.write(`\n${run} at ${bootstrap}\n`);
-    const env = { BOOTSTRAP: bootstrap, RESULTS: process.env['RESULTS'] ?? results };
+    const env = {
+      BOOTSTRAP: bootstrap,
+      NODES: String(bootstrap.split(',').length),
+      RESULTS: process.env['RESULTS'] ?? results,
+    };
     judge(name, await runSuite(suite, only?.split(',') ?? [], env));
   } finally {
     await stop();
