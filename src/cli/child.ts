@@ -20,6 +20,8 @@ export interface ChildNode {
   stop(): Promise<number>;
   /** SIGKILL, and the end of the process. */
   kill(): Promise<void>;
+  /** Halts the process, or lets it go on. Nothing once it has ended, as it may while halted. */
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void;
 }
 
 const MAIN = join(import.meta.dirname, 'main.ts');
@@ -77,6 +79,9 @@ export async function startChild(
     async kill() {
       child.kill('SIGKILL');
       await exited;
+    },
+    signal(name) {
+      child.kill(name);
     },
   };
 }

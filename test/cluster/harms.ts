@@ -58,10 +58,10 @@ const others = ({ members }: TestCluster) => members.filter(({ up }) => up).leng
 
 function processHarms(cluster: TestCluster): Record<string, Harm> {
   const paused = async (prng: Prng, ms: number) => {
-    const { pid } = anyMember(cluster, prng).node;
-    process.kill(pid, 'SIGSTOP');
+    const { node } = anyMember(cluster, prng);
+    node.signal('SIGSTOP');
     await sleep(ms);
-    process.kill(pid, 'SIGCONT');
+    node.signal('SIGCONT');
   };
   return {
     async kill(prng) {

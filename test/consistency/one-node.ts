@@ -72,9 +72,9 @@ async function oneNode(folder: string, storage: readonly string[]): Promise<Targ
         node = await start();
       },
       async pause(prng) {
-        process.kill(node.pid, 'SIGSTOP');
+        node.signal('SIGSTOP');
         await sleep(500 + prng.int(7_000));
-        process.kill(node.pid, 'SIGCONT');
+        node.signal('SIGCONT');
       },
     },
     async stop() {
