@@ -30,13 +30,15 @@ export interface ChildOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A file that all of its stderr is appended to. */
   readonly logFile?: string;
+  /** The program. Default: this one. */
+  readonly main?: string;
 }
 
 /** Starts `floe serve`, as `npm start` does (decision 0017), on free loopback ports. @throws FloeError with what it wrote to stderr if it doesn't get ready. */
 export async function startChild(
   dataDir: string,
   args: readonly string[] = [],
-  { env = {}, logFile }: ChildOptions = {},
+  { env = {}, logFile, main = MAIN }: ChildOptions = {},
 ): Promise<ChildNode> {
   const free = ['--kafka', '--registry', '--catalog', '--http'].flatMap((flag) => [
     flag,
@@ -48,7 +50,7 @@ export async function startChild(
     [
       '--max-semi-space-size=16',
       '--disable-warning=ExperimentalWarning',
-      MAIN,
+      main,
       'serve',
       '--data-dir',
       dataDir,

@@ -24,6 +24,8 @@ export interface ClusterOptions {
   readonly arguments?: readonly string[];
   /** Further `name=value` of postgresql.conf, for one server. */
   readonly database?: readonly string[];
+  /** The program that brokers begin with, see {@link Member.main}. Default: this one. */
+  readonly main?: string;
   /** The database has a synchronous standby. Called while it is an asynchronous one still. Default: one server. */
   readonly standby?: (url: string) => Promise<void>;
 }
@@ -47,9 +49,13 @@ export class Member {
   #node: ChildNode | undefined;
   /** How far its machine's clock is ahead, from its next start on. */
   clockShiftMs = 0;
+  /** What it runs from its next start on. Default: this program. */
+  main: string | undefined;
 
   constructor(
-    fixed: Pick<Member, 'nodeId' | 'kafka' | Way> & { start(member: Member): Promise<ChildNode> },
+    fixed: Pick<Member, 'nodeId' | 'kafka' | 'main' | Way> & {
+      start(member: Member): Promise<ChildNode>;
+    },
   ) {
     this.nodeId = fixed.nodeId;
     this.kafka = fixed.kafka;
@@ -57,6 +63,7 @@ export class Member {
     this.s3 = fixed.s3;
     this.hints = fixed.hints;
     this.http = fixed.http;
+    this.main = fixed.main;
     this.#start = fixed.start;
   }
 
@@ -262,6 +269,7 @@ async function newMember(
   return new Member({
     nodeId,
     kafka: `127.0.0.1:${await freePort()}`,
+    main: options.main,
     postgres: await startRelay(postgres.address),
     s3: await startRelay({ host: store.hostname, port: Number(store.port) }),
     hints: await startRelay(await here()),
@@ -290,7 +298,7 @@ const settingArguments = (settings: Readonly<Record<string, string>>): readonly 
   Object.entries(settings).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
 
 function startMember(
-  { nodeId, kafka, postgres, s3, hints, http, clockShiftMs }: Member,
+  { nodeId, kafka, postgres, s3, hints, http, clockShiftMs, main }: Member,
   database: string,
   { folder, racks = ['a'], arguments: more = [] }: ClusterOptions,
 ): Promise<ChildNode> {
@@ -317,10 +325,12 @@ function startMember(
   ];
   const logFile = join(folder, `broker-${nodeId}.log`);
   const env = shiftedBy(clockShiftMs);
-  return startChild(dataDir, arguments_, { env, logFile }).catch((caught) => {
-    rmSync(dataDir, { recursive: true, force: true });
-    throw caught;
-  });
+  return startChild(dataDir, arguments_, { env, logFile, ...(main && { main }) }).catch(
+    (caught) => {
+      rmSync(dataDir, { recursive: true, force: true });
+      throw caught;
+    },
+  );
 }
 
 const SHIFTED_CLOCK = pathToFileURL(join(import.meta.dirname, 'shifted-clock.mjs')).href;

@@ -4,9 +4,11 @@ import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Prng } from '../../src/base/prng.ts';
+import { LEVELS } from '../../src/cluster/levels.ts';
 import { bucketHarms } from './bucket-harms.ts';
 import type { Member, TestCluster } from './cluster.ts';
 import { databaseHarms } from './database-harms.ts';
+import type { Program } from './earlier.ts';
 import { anyMember, type Harm, someTime } from './harm.ts';
 import type { Relay } from './relay.ts';
 
@@ -19,11 +21,22 @@ const ZOMBIE_MS = 60_000;
 /** A clock that nobody looks after; S3 refuses requests that are a quarter of an hour off. */
 const MAX_CLOCK_SHIFT_MINUTES = 60;
 
-/** By name. @param folder for a journal of what happened when. */
-export function harmsOf(cluster: TestCluster, folder: string): Record<string, Harm> {
+export interface HarmOptions {
+  /** For a journal of what happened when. */
+  readonly folder: string;
+  /** Brokers change between it and this program. */
+  readonly earlier?: Program | undefined;
+}
+
+/** By name. */
+export function harmsOf(
+  cluster: TestCluster,
+  { folder, earlier }: HarmOptions,
+): Record<string, Harm> {
   const note = (text: string) =>
     appendFileSync(join(folder, 'harms.txt'), `${new Date().toISOString()} ${text}\n`);
   const single = { ...processHarms(cluster), ...networkHarms(cluster) };
+  if (earlier !== undefined) single['other-version'] = otherVersion(cluster, earlier);
   Object.assign(single, databaseHarms(cluster), bucketHarms(cluster));
   const noted = Object.entries(single).map(([name, harm]) => {
     const both = async (prng: Prng) => {
@@ -88,6 +101,17 @@ function processHarms(cluster: TestCluster): Record<string, Harm> {
       if (member.up) await inOrder(member);
       await member.start();
     },
+  };
+}
+
+/** An upgrade of one broker, or the way back while that is open: levels that both speak don't rise. */
+function otherVersion(cluster: TestCluster, earlier: Program): Harm {
+  const mayGoBack = earlier.levels.max === LEVELS.max;
+  return async (prng) => {
+    const member = anyMember(cluster, prng);
+    await inOrder(member);
+    member.main = member.main === undefined && mayGoBack ? earlier.main : undefined;
+    await member.start();
   };
 }
 

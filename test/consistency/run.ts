@@ -2,7 +2,9 @@
 // unmodified client, beside kill -9, pauses and slow storage; then everything they saw is held against the log and the
 // table (check.ts).
 //   npm run consistency -- [--minutes 30] [--on local,s3,cluster] [--seed 1] [--keep]
-// `s3` needs the object store of `npm run test:s3` and is left out where there is none; `cluster` is three brokers.
+//     [--from REVISION]
+// `s3` needs the object store of `npm run test:s3` and is left out where there is none; `cluster` is three brokers,
+// which begin with the program of a revision if one is given, and are upgraded to this one and back while all that goes on.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,6 +30,7 @@ const { values: args } = parseArgs({
     on: { type: 'string', default: 'local,s3' },
     seed: { type: 'string', default: '1' },
     keep: { type: 'boolean', default: false },
+    from: { type: 'string' },
   },
 });
 
@@ -266,7 +269,7 @@ async function play(run: Run, untilMs: number): Promise<boolean> {
 const TARGETS: Readonly<Record<string, (folder: string) => Promise<Target | undefined>>> = {
   local: localNode,
   s3: s3Node,
-  cluster: threeBrokers,
+  cluster: (folder) => threeBrokers(folder, args.from),
 };
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));

@@ -4,19 +4,25 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { TestCluster } from '../cluster/cluster.ts';
+import { earlierProgram } from '../cluster/earlier.ts';
 import { harmsOf, PAIR } from '../cluster/harms.ts';
 import { REFUSING_TRIGGERS } from '../cluster/triggers.ts';
 import { QUICK_UPKEEP, type Target } from './target.ts';
 
+/** Upgrades in a round: each of the three, there and back. */
+const UPGRADES = 6;
 /** Pairs of harms in a round. */
 const PAIRS = 12;
 
-export async function threeBrokers(folder: string): Promise<Target> {
+/** @param revision of the repository that brokers begin with, and go back to at times */
+export async function threeBrokers(folder: string, revision?: string): Promise<Target> {
+  const earlier = revision === undefined ? undefined : await earlierProgram(revision, folder);
   const cluster = await TestCluster.start({
     folder,
     brokers: 3,
     racks: ['a', 'b'],
     arguments: QUICK_UPKEEP,
+    ...(earlier && { main: earlier.main }),
     standby: (url) => assertDoctorRefuses(url, folder),
   });
   await cluster.postgres.pair!.sql(REFUSING_TRIGGERS);
@@ -25,8 +31,8 @@ export async function threeBrokers(folder: string): Promise<Target> {
     get http() {
       return cluster.anyNode.addresses.http;
     },
-    harms: harmsOf(cluster, folder),
-    weights: { [PAIR]: PAIRS },
+    harms: harmsOf(cluster, { folder, earlier }),
+    weights: { [PAIR]: PAIRS, 'other-version': UPGRADES },
     // Whoever ends by itself has met what it doesn't know how to live with.
     faults: () => cluster.members.flatMap(({ ends }) => ends),
     stop: () => cluster.stop(),
