@@ -372,14 +372,17 @@ export class Connection implements ClientConnection {
 
   /** Starts the request once what it needs is there; until then nothing behind it starts. */
   #prepare(slot: Slot, body: never, learnt: Promise<unknown>): void {
-    const { gate } = this.#shared;
+    const { gate, inFlight } = this.#shared;
     const share = this.#receivedShare();
+    const produced = this.#producedBy(slot);
     this.#preparing = true;
     gate.take(slot.requestBytes, share);
+    if (produced !== undefined) inFlight.reserve(produced, slot.requestBytes);
     const go = (start: () => void) => {
       gate.release(slot.requestBytes, share);
       this.#preparing = false;
       start();
+      if (produced !== undefined) inFlight.unreserve(produced, slot.requestBytes);
       this.#startWaiting();
     };
     learnt.then(
@@ -388,17 +391,26 @@ export class Connection implements ClientConnection {
     );
   }
 
+  /** Of a Produce: what its bytes in flight are taken from. */
+  #producedBy({ handler }: Slot): Share | undefined {
+    return handler.api.key === PRODUCE_KEY ? this.#produced : undefined;
+  }
+
   #handle(slot: Slot, body: never, prepared?: unknown): void {
     const { handler } = slot;
     const { gate, inFlight } = this.#shared;
     slot.startedMs = this.#now();
     const counted = handler.waits !== true;
     if (counted) gate.enter();
-    const share = handler.api.key === PRODUCE_KEY ? this.#produced : undefined;
+    const share = this.#producedBy(slot);
     if (share !== undefined) inFlight.take(share, slot.requestBytes);
     const settle = (outcome: unknown) => {
       if (counted) gate.leave();
-      if (share !== undefined) inFlight.give(share, slot.requestBytes);
+      if (share !== undefined) {
+        const give = () => inFlight.give(share, slot.requestBytes);
+        if (slot.kept === undefined) give();
+        else void slot.kept.then(give);
+      }
       try {
         this.#settle(slot, outcome);
       } catch (caught) {

@@ -52,6 +52,8 @@ export interface RequestContext {
    * For what the reply pins, such as slabs.
    */
   afterSend(action: () => void): void;
+  /** What the request has of the bytes in flight it keeps until then, though its reply may be out before. */
+  keepUntil(landed: Promise<unknown>): void;
   /** What the client's quotas limit; undefined where it has none. */
   readonly limits: ClientLimits | undefined;
   /**

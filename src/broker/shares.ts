@@ -41,7 +41,11 @@ export class Share {
 export class Shares {
   readonly #options: SharesOptions;
   readonly #users = new Map<string, User>();
+  /** Those with connections that wait, in the order in which they began to or were last served. */
+  readonly #queue = new Set<User>();
   #waiting = 0;
+  /** Bytes of requests that have their turn and aren't part yet of what isn't free. */
+  #reserved = 0;
   #scheduled = false;
   #listening = false;
 
@@ -91,10 +95,27 @@ export class Shares {
 
   /** Who holds nothing may take more while anything is free: it can't wait for itself. */
   #fits({ bytes, user }: Share): boolean {
-    const free = this.#options.free();
+    const free = this.free;
     if (free <= 0) return false;
     if (user.bytes === 0) return true;
     return bytes < free * this.#options.factor() - user.bytes;
+  }
+
+  /** Bytes that nobody holds or will hold. */
+  get free(): number {
+    return this.#options.free() - this.#reserved;
+  }
+
+  /** As {@link take}, for a request that may not start yet: what it will take is nobody else's. */
+  reserve(share: Share, bytes: number): void {
+    this.#reserved += bytes;
+    this.take(share, bytes);
+  }
+
+  /** What was reserved has been taken, or never will be. */
+  unreserve(share: Share, bytes: number): void {
+    this.#reserved -= bytes;
+    this.give(share, bytes);
   }
 
   take(share: Share, bytes: number): void {
@@ -115,6 +136,7 @@ export class Shares {
     if (share.action !== undefined) return false;
     share.action = action;
     share.user.waiting.add(share);
+    this.#queue.add(share.user);
     this.#waiting += 1;
     this.#listen();
     return true;
@@ -124,6 +146,7 @@ export class Shares {
     if (share.action === undefined) return;
     share.action = undefined;
     share.user.waiting.delete(share);
+    if (share.user.waiting.size === 0) this.#queue.delete(share.user);
     this.#waiting -= 1;
   }
 
@@ -139,9 +162,12 @@ export class Shares {
 
   /** One connection after the other, of the user that holds least; each asked once. */
   #serve(): void {
-    const users = [...this.#users.values()].filter(({ waiting }) => waiting.size > 0);
-    const queues = users.map((user) => ({ user, shares: leastFirst(user.waiting), next: 0 }));
-    while (queues.length > 0 && this.#options.free() > 0) {
+    const queues = [...this.#queue].map((user) => ({
+      user,
+      shares: leastFirst(user.waiting),
+      next: 0,
+    }));
+    while (queues.length > 0 && this.free > 0) {
       let least = 0;
       for (let n = 1; n < queues.length; n += 1)
         if (queues[n]!.user.bytes < queues[least]!.user.bytes) least = n;
@@ -152,12 +178,15 @@ export class Shares {
       // Closed meanwhile, or not its turn yet: it keeps its place.
       if (action === undefined || !this.#fits(share)) continue;
       this.forget(share);
+      // Where there is room for few users, who had some comes behind those that had none.
+      this.#queue.delete(share.user);
+      if (share.user.waiting.size > 0) this.#queue.add(share.user);
       action();
     }
     this.#listen();
   }
 
-  /** Where nothing is free, none of those who wait may hold anything that will be given back. */
+  /** Where nothing is free, none of those who wait may hold anything that will be given back. What is reserved will be. */
   #listen(): void {
     if (this.#listening || this.#waiting === 0 || this.#options.free() > 0) return;
     this.#listening = true;

@@ -28,6 +28,8 @@ export class Slot implements RequestContext {
   last = false;
   pieces: readonly Uint8Array[] = [];
   bytes = 0;
+  /** Until when it keeps its bytes in flight, where that isn't its reply. */
+  kept: Promise<unknown> | undefined;
   #afterSend: (() => void)[] | undefined;
   readonly #stats: RequestStats;
 
@@ -76,6 +78,10 @@ export class Slot implements RequestContext {
 
   afterSend(action: () => void): void {
     (this.#afterSend ??= []).push(action);
+  }
+
+  keepUntil(landed: Promise<unknown>): void {
+    this.kept = landed;
   }
 
   endConnection(): void {

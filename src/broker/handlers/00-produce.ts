@@ -20,7 +20,6 @@ import * as RecordBatch from '../../protocol/record-batch.ts';
 import { type BatchRules, isAccepted, validateBatches } from '../../protocol/validate.ts';
 import type { AppendItem, AppendOutcome } from '../../storage/log/log.ts';
 import { HANG_UP, type Handler, NO_REPLY, type Outcome, type RequestContext } from '../handler.ts';
-import type { BrokerServices } from '../services.ts';
 import { highest, learnTopics, type NamedTopic, topicFor } from '../topic-lookup.ts';
 import type { Learnt } from '../transactions/admission.ts';
 
@@ -58,7 +57,7 @@ export const produceHandler: Handler<typeof produceApi, Prepared> = {
       const done = (outcomes: readonly AppendOutcome[] | undefined) =>
         resolve(conclude(request, context, admission, outcomes));
       if (request.acks === 0) void appended.then(done);
-      else inTime(context.services, Math.max(request.timeoutMs, MIN_TIMEOUT_MS), appended, done);
+      else inTime(context, Math.max(request.timeoutMs, MIN_TIMEOUT_MS), appended, done);
     });
   },
 };
@@ -195,14 +194,16 @@ function refused(index: number, errorCode: number): PartitionReply {
 
 /** Calls back once: with nothing when the time is up first; what becomes of the batches is then the log's affair. */
 function inTime(
-  { clock }: BrokerServices,
+  context: RequestContext,
   timeoutMs: number,
   appended: Promise<readonly AppendOutcome[]>,
   done: (outcomes: readonly AppendOutcome[] | undefined) => void,
 ): void {
   let late = false;
-  const timer = clock.setTimer(timeoutMs, () => {
+  const timer = context.services.clock.setTimer(timeoutMs, () => {
     late = true;
+    // The log still holds the bytes: a client that doesn't wait for them would else have as many again, time after time.
+    context.keepUntil(appended);
     done(undefined);
   });
   void appended.then((outcomes) => {
