@@ -1,5 +1,5 @@
-// The systems that benchmarks run: Floe as a child process, Apache Kafka, Kafka Connect with the Iceberg sink, and the
-// pyiceberg script, each started and stopped by the scripts of a folder of peers (PEERS=…, see HACKING.md).
+// The systems that benchmarks run: Floe as a child process, over a local folder or a bucket, Apache Kafka, Kafka Connect with the
+// Iceberg sink, and the pyiceberg script, the rivals started and stopped by the scripts of a folder of peers (PEERS=…, see HACKING.md).
 // Not for: what is measured (run.ts, table.ts).
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type ChildNode, startChild } from '../src/cli/child.ts';
+import { latencyOf, startDoubleProcess } from '../test/s3/double-process.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -43,6 +44,25 @@ export async function startFloe(
     async stop() {
       await node.stop();
       rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** As a bucket in the same region. */
+const BUCKET_LATENCY = latencyOf(100, 30);
+
+/** The same over a bucket of the S3 double, which is a process of its own: what it takes is not the broker's. */
+export async function startFloeOnS3(args: readonly string[] = []): Promise<Broker> {
+  const double = await startDoubleProcess({ latency: BUCKET_LATENCY });
+  const where = ['--storage', 's3://floe-bench', '--s3-endpoint', double.endpoint];
+  const names = ['s3.access.key.id', 's3.secret.access.key'];
+  const keys = names.flatMap((name) => ['--set', `${name}=any`]);
+  const floe = await startFloe([...where, ...keys, ...args]);
+  return {
+    ...floe,
+    async stop() {
+      await floe.stop();
+      await double.stop();
     },
   };
 }

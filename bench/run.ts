@@ -6,7 +6,15 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Broker, type Format, peersFolder, python, startFloe, startKafka } from './peers.ts';
+import {
+  type Broker,
+  type Format,
+  peersFolder,
+  python,
+  startFloe,
+  startFloeOnS3,
+  startKafka,
+} from './peers.ts';
 import { type Row, report } from './report.ts';
 import { measureTable } from './table.ts';
 
@@ -15,7 +23,7 @@ const HELP = `npm run bench -- [--suites LIST] [--brokers LIST] [--rounds 3] [--
 
   brokers   cproduce, cconsume (C client), latency, many (1,000 partitions), idle, jproduce, jconsume (JVM client)
             transactions, rebalance, crowd (5,000 connections, 1,000 groups)
-            --brokers floe,kafka,kafka-fsync   --rates 1000,20000   --seconds 20 (of latency)
+            --brokers floe,kafka,kafka-fsync (and floe-s3: over the S3 double)   --rates 1000,20000   --seconds 20 (of latency)
   table     topic to Iceberg table
             --writers floe,connect,pyiceberg   --formats avro,json (and protobuf,jsonschema)   --bursts 2
 
@@ -61,9 +69,23 @@ const settings = args.set.flatMap((assignment) => ['--set', assignment]);
 /** Suites of bench/clients.py; the others of brokers are the peers'. */
 const OF_CLIENTS = ['transactions', 'rebalance', 'crowd'];
 
+function startBroker(name: string): Promise<Broker> | Broker {
+  switch (name) {
+    case 'floe':
+      return startFloe(settings);
+    case 'floe-s3':
+      return startFloeOnS3(settings);
+    case 'kafka':
+    case 'kafka-fsync':
+      return startKafka(name === 'kafka-fsync');
+    default:
+      throw new Error(`--brokers: "${name}" is not floe, floe-s3, kafka or kafka-fsync`);
+  }
+}
+
 /** Runs suites against one broker and appends their rows to the file of results. */
 async function measureBroker(name: string, suites: readonly string[]): Promise<void> {
-  const target = name === 'floe' ? await startFloe(settings) : startKafka(name === 'kafka-fsync');
+  const target = await startBroker(name);
   try {
     for (const suite of suites.filter((one) => OF_CLIENTS.includes(one)))
       runClients(suite, name, target);
