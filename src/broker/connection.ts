@@ -4,7 +4,7 @@
 //
 // When a request may not start yet:
 // - the connection has `connection.max.requests` under way, or its client hasn't read earlier replies
-// - `queued.max.requests` of all connections are under way
+// - `queued.max.requests` of all connections are under way, Produce counted apart
 // - it is a Produce and the log is congested, or its connection or user has its share of the bytes in flight; other
 //   connections go on, so groups don't rebalance meanwhile
 // - a quota makes the client wait: it was told how long in an earlier reply
@@ -17,7 +17,7 @@ import type { BufferPool } from './buffer-pool.ts';
 import type { CopyBudget } from './copy-budget.ts';
 import { kafkaCodeOf } from './failures.ts';
 import { FrameReceiver } from './frame-receiver.ts';
-import type { Gate } from './gate.ts';
+import type { Gate, Turnstile } from './gate.ts';
 import { type ClientConnection, HANG_UP, NO_REPLY } from './handler.ts';
 import { unsupportedVersionReply } from './handlers/18-api-versions.ts';
 import { Outbox } from './outbox.ts';
@@ -255,7 +255,7 @@ export class Connection implements ClientConnection {
   }
 
   #mayStart(apiKey: number): boolean {
-    const { services, gate } = this.#shared;
+    const { services } = this.#shared;
     if (this.#mute.on || this.session.busy || this.#preparing) return false;
     const values = services.config.values;
     if (this.#slots.length >= values['connection.max.requests']) return false;
@@ -263,11 +263,17 @@ export class Connection implements ClientConnection {
     if (this.#bulky >= MAX_BULKY && services.router.handler(apiKey)?.bulky) {
       return false;
     }
-    if (!gate.open) {
-      gate.whenOpen(this.#pump);
+    const turnstile = this.#turnstile(apiKey);
+    if (!turnstile.open) {
+      turnstile.whenOpen(this.#pump);
       return false;
     }
     return apiKey !== PRODUCE_KEY || this.#mayProduce();
+  }
+
+  #turnstile(apiKey: number): Turnstile {
+    const { produce, others } = this.#shared.gate;
+    return apiKey === PRODUCE_KEY ? produce : others;
   }
 
   #mayProduce(): boolean {
@@ -398,14 +404,14 @@ export class Connection implements ClientConnection {
 
   #handle(slot: Slot, body: never, prepared?: unknown): void {
     const { handler } = slot;
-    const { gate, inFlight } = this.#shared;
+    const { inFlight } = this.#shared;
     slot.startedMs = this.#now();
-    const counted = handler.waits !== true;
-    if (counted) gate.enter();
+    const turnstile = handler.waits === true ? undefined : this.#turnstile(handler.api.key);
+    turnstile?.enter();
     const share = this.#producedBy(slot);
     if (share !== undefined) inFlight.take(share, slot.requestBytes);
     const settle = (outcome: unknown) => {
-      if (counted) gate.leave();
+      turnstile?.leave();
       if (share !== undefined) {
         const give = () => inFlight.give(share, slot.requestBytes);
         if (slot.kept === undefined) give();

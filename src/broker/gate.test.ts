@@ -1,46 +1,48 @@
 import { describe, expect, it } from 'vitest';
-import { Gate } from './gate.ts';
+import { Gate, Turnstile } from './gate.ts';
 
-describe('Gate', () => {
+describe('Turnstile', () => {
   it('lets in as many requests as it may, and calls back in order', () => {
-    const gate = new Gate({ maxRequests: 2, maxBytes: 100 });
-    gate.enter();
-    gate.enter();
-    expect(gate.open).toBe(false);
+    const turnstile = new Turnstile(2);
+    turnstile.enter();
+    turnstile.enter();
+    expect(turnstile.open).toBe(false);
     const called: string[] = [];
     const enter = (name: string) => () => {
       called.push(name);
-      gate.enter();
+      turnstile.enter();
     };
-    gate.whenOpen(enter('a'));
-    gate.whenOpen(enter('b'));
-    gate.leave();
+    turnstile.whenOpen(enter('a'));
+    turnstile.whenOpen(enter('b'));
+    turnstile.leave();
     expect(called).toEqual(['a']);
-    gate.leave();
+    turnstile.leave();
     expect(called).toEqual(['a', 'b']);
   });
 
   it('goes on to the next when the first has nothing to do', () => {
-    const gate = new Gate({ maxRequests: 1, maxBytes: 100 });
-    gate.enter();
+    const turnstile = new Turnstile(1);
+    turnstile.enter();
     const called: string[] = [];
-    gate.whenOpen(() => called.push('idle'));
-    gate.whenOpen(() => called.push('eager'));
-    gate.leave();
+    turnstile.whenOpen(() => called.push('idle'));
+    turnstile.whenOpen(() => called.push('eager'));
+    turnstile.leave();
     expect(called).toEqual(['idle', 'eager']);
   });
 
   it('forgets who is gone', () => {
-    const gate = new Gate({ maxRequests: 1, maxBytes: 100 });
+    const turnstile = new Turnstile(1);
     const called: string[] = [];
     const action = () => called.push('gone');
-    gate.enter();
-    gate.whenOpen(action);
-    gate.forget(action);
-    gate.leave();
+    turnstile.enter();
+    turnstile.whenOpen(action);
+    turnstile.forget(action);
+    turnstile.leave();
     expect(called).toEqual([]);
   });
+});
 
+describe('Gate', () => {
   it('lets one large request at a time go on past the limit of bytes', () => {
     const gate = new Gate({ maxRequests: 9, maxBytes: 100 });
     const [first, second] = [gate.share('u'), gate.share('u')];

@@ -129,7 +129,7 @@ export const brokerSettings = {
   'queued.max.requests': int({
     default: 2_000,
     min: 1,
-    doc: 'Requests worked on at a time over all connections, long polls not counted; past it none is read.',
+    doc: 'Requests worked on at a time over all connections, long polls not counted; past it none is read. So many Produce besides, which wait for the log and hold up nothing else.',
   }),
   'queued.max.request.bytes': long({
     default: 256 * MIB,

@@ -162,10 +162,14 @@ test('who sends a little is answered soon, however much others send', async () =
       async (floods, store, times) => {
         const clients = floods.map(([user, of]) => flood(user, of));
         const small = { user: 'small', depth: 1, timeoutMs: NEVER_MS };
-        clients.push({ ...small, sizes: [KIB], pauseMs: roundMs(store) / 10 });
-        const world = worldOf({ store, clients, factor: times });
+        const pauseMs = roundMs(store) / 10;
+        clients.push({ ...small, sizes: [KIB], pauseMs }, { ...small, sizes: [], pauseMs });
+        const world = worldOf({ store, clients, factor: times, maxRequests: 100 });
         await world.run(25 * roundMs(store));
-        expect(world.senders.at(-1)!.slowestMs).toBeLessThan(3 * roundMs(store));
+        const [producer, asker] = world.senders.slice(-2);
+        expect(producer!.slowestMs).toBeLessThan(3 * roundMs(store));
+        expect(asker!.answered).toBeGreaterThan(100);
+        expect(asker!.slowestMs).toBe(0);
       },
     ),
     { numRuns: 12, seed: 1 },

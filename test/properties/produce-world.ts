@@ -395,7 +395,8 @@ export class World {
     await this.log.admission.stop();
     this.log.admission.release();
     expect([this.log.inFlight, this.#shares.waiting, this.#shares.users]).toEqual([0, 0, 0]);
-    expect([this.#gate.requests, this.#gate.bytes]).toEqual([0, 0]);
+    const { produce, others, bytes } = this.#gate;
+    expect([produce.inside, others.inside, bytes]).toEqual([0, 0, 0]);
     expect(this.log.slabs.free).toBe(this.log.slabs.count);
   }
 }
