@@ -124,12 +124,14 @@ async function listening(
     url: string;
     headers: IncomingMessage['headers'];
     body: Buffer;
+    /** The client's end of the connection. */
+    from: number | undefined;
   }[] = [];
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
-    const { method = '', url = '', headers } = request;
-    asked.push({ method, url, headers, body: Buffer.concat(chunks) });
+    const { method = '', url = '', headers, socket } = request;
+    asked.push({ method, url, headers, body: Buffer.concat(chunks), from: socket.remotePort });
     const { status, headers: given = {}, text = '' } = answers.shift() ?? { status: 200 };
     response.writeHead(status, given).end(text);
   });
@@ -168,6 +170,22 @@ test('a put carries its CRC32, its condition and its parts in order', async () =
     'if-none-match': '*',
   });
   expect(headers['authorization']).toContain('SignedHeaders=content-length;content-type;host;if-');
+});
+
+test('a connection is used again, though whoever asked gives up what is over', async () => {
+  const { asked, open } = await listening({ status: 200, text: 'longer than nothing' });
+  const store = open();
+  // As flushes do, once one of their attempts has won.
+  const once = async (request: (signal: AbortSignal) => Promise<unknown>) => {
+    const over = new AbortController();
+    await request(over.signal).catch(() => {});
+    over.abort();
+  };
+  await once((signal) => store.put('a', Buffer.from('x'), { signal }));
+  await once((signal) => store.put('b', Buffer.from('x'), { signal }));
+  await once((signal) => store.get('a', { signal }));
+  await once((signal) => store.put('c', Buffer.from('x'), { signal }));
+  expect(asked.map(({ from }) => from)).toEqual(Array(4).fill(asked[0]!.from));
 });
 
 test('with s3.sign.payload the body’s hash is signed', async () => {

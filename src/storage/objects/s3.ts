@@ -4,6 +4,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import {
   DeleteObjectsCommand,
   GetObjectCommand,
@@ -85,7 +86,7 @@ export class S3ObjectStore implements ObjectStore {
         signal,
       });
       if (answer === undefined) await this.#putBySdk(context, bytes, { ...options, signal });
-      else answer.resume();
+      else await drained(answer);
     });
   }
 
@@ -316,6 +317,14 @@ function leavePayloadUnsigned(client: S3Client): void {
 function rangeHeader(start: number, length: number): string | undefined {
   if (length !== Infinity) return `bytes=${start}-${start + length - 1}`;
   return start === 0 ? undefined : `bytes=${start}-`;
+}
+
+/**
+ * Reads an answer to its end, whatever becomes of it: its status has said all. Whoever aborts a request before that closes its
+ * connection, and the next one pays for TCP and TLS again.
+ */
+async function drained(answer: http.IncomingMessage): Promise<void> {
+  await finished(answer.resume()).catch(() => {});
 }
 
 /** The whole body, of `length` bytes, in `into` where there is one. */
