@@ -264,3 +264,33 @@ test('a release whose fate is unknown keeps the name from being asked for', asyn
   await clock.advance(LEASE_MS * 2);
   expect(keeper.held('groups/1')).toBeDefined();
 });
+
+test('a stop waits for the question under way, and what comes meanwhile starts no other', async () => {
+  const store = memoryLeases(clock);
+  const answers: (() => void)[] = [];
+  const leases: LeasesMetadata = {
+    ...store,
+    async list(prefix) {
+      await new Promise<void>((resolve) => answers.push(resolve));
+      return store.list(prefix);
+    },
+  };
+  const keeper = keeperOf(testNode(1), leases);
+  await clock.advance(0);
+  // The question under way is asked again once it is answered, and so is each after it.
+  let stopped = false;
+  const stopping = keeper.stop().then(() => {
+    stopped = true;
+  });
+  for (let n = 0; n < 3; n += 1) {
+    keeper.lookAgain();
+    answers.shift()!();
+    await clock.advance(0);
+    expect([stopped, answers.length]).toEqual([false, 1]);
+  }
+  answers.shift()!();
+  await stopping;
+  keeper.lookAgain();
+  await clock.advance(LEASE_MS);
+  expect(answers).toEqual([]);
+});

@@ -116,6 +116,7 @@ export class LeaseKeeper implements Leases {
 
   /** Something may have changed: looks at once. */
   wake(): void {
+    if (this.#stopped) return;
     if (this.#running !== undefined) {
       this.#again = true;
       return;
@@ -123,7 +124,6 @@ export class LeaseKeeper implements Leases {
     this.#timer?.cancel();
     this.#running = this.#rounds().finally(() => {
       this.#running = undefined;
-      if (this.#again) this.wake();
     });
   }
 
@@ -147,7 +147,7 @@ export class LeaseKeeper implements Leases {
     do {
       this.wake();
       await this.#running;
-    } while (this.#again || this.#toRelease.size > 0);
+    } while (!this.#stopped && (this.#running !== undefined || this.#toRelease.size > 0));
   }
 
   async stop(): Promise<void> {
@@ -189,18 +189,24 @@ export class LeaseKeeper implements Leases {
   }
 
   async #rounds(): Promise<void> {
-    if (this.#stopped) return;
-    this.#again = false;
-    let ok = true;
+    let ok: boolean;
+    do {
+      this.#again = false;
+      ok = await this.#tryRound();
+    } while (this.#again && !this.#stopped);
+    this.#schedule(ok);
+  }
+
+  async #tryRound(): Promise<boolean> {
     try {
       await this.#round();
       await this.#holders.refreshIfDue();
+      return true;
     } catch (caught) {
-      ok = false;
       const { code, message } = FloeError.from(caught);
       this.#options.logger.warn({ code, error: message }, 'could not ask for leases');
+      return false;
     }
-    this.#schedule(ok);
   }
 
   async #round(): Promise<void> {
