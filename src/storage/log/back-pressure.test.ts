@@ -29,7 +29,7 @@ let partition: number;
 const clock = new ManualClock();
 const prng = seededPrng(1);
 
-beforeEach(async () => {
+async function start(set: Readonly<Record<string, string>> = {}): Promise<void> {
   root = mkdtempSync(join(tmpdir(), 'floe-pressure-'));
   metadata = openSqliteMetadata(':memory:');
   const ids = seededIds(prng);
@@ -44,6 +44,7 @@ beforeEach(async () => {
         'log.slab.bytes': String(SLAB_BYTES),
         'log.slab.count': String(SLABS),
         'log.read.copy.bytes': String(COPY_BYTES),
+        ...set,
       },
     ),
     clock,
@@ -60,12 +61,16 @@ beforeEach(async () => {
     nowMs: clock.now(),
   });
   partition = topic.partitions[0]!;
-});
-afterEach(async () => {
+}
+
+async function stop(): Promise<void> {
   await opened.stop();
   metadata.close();
   rmSync(root, { recursive: true });
-});
+}
+
+beforeEach(() => start());
+afterEach(stop);
 
 const append = (bytes: number, fill = 1) =>
   opened.log.append([testItem({ partitionId: partition, bytes, fill })]);
@@ -102,6 +107,21 @@ test('however many readers hold what they read, no batch is refused and every re
   expect(opened.slabs.free).toBeGreaterThan(0);
   for (const read of held) read.release();
   expect(opened.slabs.free).toBeGreaterThanOrEqual(SLABS - 4);
+});
+
+test('readers leave producers the slabs that may be in flight', async () => {
+  await stop();
+  await start({ 'log.slab.count': '40', 'log.in.flight.bytes': String(16 * SLAB_BYTES) });
+  const held: ReadResult[] = [];
+  for (let n = 0; n < 60; n += 1) {
+    await append(60_000, n);
+    held.push(await fetch(n));
+  }
+  const pinned = new Set(held.map((read) => read.partitions[0]!.runs[0]!.bytes.buffer));
+  const slabs = [...pinned].filter((buffer) => buffer instanceof SharedArrayBuffer);
+  // One is being filled.
+  expect(slabs).toHaveLength(40 - 16 - 1);
+  for (const read of held) read.release();
 });
 
 test('past the bound of copies a read returns one batch', async () => {

@@ -83,8 +83,16 @@ export interface Primary {
 /** A commit that another way than a reply has told. */
 export type OtherCommit = FlushRow & Partial<Pick<FollowedCommit, 'begun'>>;
 
-/** Slabs that the tail cache and readers leave to everything else. */
-const SLABS_AT_WORK = 4;
+/**
+ * Slabs that the tail cache and readers leave to everything else: to what may be in flight and to the one being filled,
+ * where that is no more than half of them.
+ */
+function slabsAtWork({ count, slabBytes }: SlabPool, inFlightBytes: number): number {
+  const needed = Math.ceil(inFlightBytes / slabBytes) + 1;
+  return Math.max(MIN_SLABS_AT_WORK, Math.min(needed, Math.floor(count / 2)));
+}
+
+const MIN_SLABS_AT_WORK = 4;
 
 export class FrontLog implements Log {
   readonly #options: FrontLogOptions;
@@ -104,9 +112,9 @@ export class FrontLog implements Log {
     this.#options = options;
     const { slabs, tailBytes, snapshot, topics } = options;
     // What is being filled, written and held by readers comes first.
-    const spare = (slabs.count - SLABS_AT_WORK) * slabs.slabBytes;
-    this.#tail = new TailCache(slabs, Math.min(tailBytes, spare));
-    const maxSlabs = Math.max(1, slabs.count - SLABS_AT_WORK);
+    const spare = slabs.count - slabsAtWork(slabs, options.inFlightBytes);
+    this.#tail = new TailCache(slabs, Math.min(tailBytes, spare * slabs.slabBytes));
+    const maxSlabs = Math.max(1, spare);
     this.#pins = new ReaderPins({ slabs, maxSlabs, maxCopyBytes: options.readCopyBytes });
     this.#partitions = new FrontPartitions(topics, snapshot.partitions, snapshot.transactions);
     this.#aborted = new AbortedRanges(options);

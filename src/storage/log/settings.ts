@@ -24,12 +24,12 @@ export const logSettings = {
   'log.in.flight.bytes': long({
     default: 24 * MIB,
     min: 1 * MIB,
-    doc: 'Admitted bytes that are not yet committed. Past it, sockets with Produce pending are not read; nothing is dropped.',
+    doc: 'Admitted bytes that are not yet committed. Past it, sockets with Produce pending are not read; nothing is dropped. What a broker takes in over an object store is bounded by it: docs/operations/sizing.md. Raise log.slab.count with it.',
   }),
   'log.read.copy.bytes': long({
     default: 32 * MIB,
     min: 64 * 1024,
-    doc: 'Slow consumers hold at most as many slabs as leaves four to producers; further reads get copies, at most this many bytes of them at once, then one batch each.',
+    doc: 'Slow consumers hold at most as many slabs as leaves producers what log.in.flight.bytes needs; further reads get copies, at most this many bytes of them at once, then one batch each.',
   }),
   'log.wal.file.bytes': long({
     default: 64 * MIB,
