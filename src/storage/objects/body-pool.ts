@@ -1,7 +1,7 @@
 // Memory for bodies that are put together before they are sent. A fresh buffer of some MiB for each flush costs more time
 // than sending it: pages to be touched, and a collector that hurries because of them. A buffer is used again when its request
 // has ended; what a connection that is being torn down might still send of it, no store takes for the old body: the checksum
-// went ahead. Not for: bodies in one piece, which aren't copied at all.
+// went ahead. Not for: bodies in one piece, nor parts that s3.ts sends as they are, which aren't copied at all.
 
 /** Below it a fresh buffer is as good. */
 const MIN_POOLED_BYTES = 256 * 1024;

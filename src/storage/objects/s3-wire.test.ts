@@ -1,13 +1,14 @@
 // Requests that leave without the SDK: signed as the S3 reference and the SDK's signer say, sent where the SDK's rules of
 // endpoints say, and refusals told in the SDK's shape.
 import { createHash, createHmac } from 'node:crypto';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { S3Client } from '@aws-sdk/client-s3';
 import { SignatureV4 } from '@smithy/signature-v4';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { dateAt, ManualClock } from '../../base/clock.ts';
 import { resolveSettings } from '../../base/settings.ts';
+import { BodyPool } from './body-pool.ts';
 import { S3ObjectStore } from './s3.ts';
 import { sha256Hex, signedHeaders, UNSIGNED_PAYLOAD } from './s3-sign.ts';
 import { encodeKey, placeOf } from './s3-wire.ts';
@@ -115,6 +116,25 @@ test('a directory bucket, whose requests take a session, is left to the SDK', as
   expect(await placeOf(client, 'floe--use1-az4--x-s3')).toBeUndefined();
 });
 
+/** A store at a server, which ends with the test. */
+async function storeAt(server: Server): Promise<S3ObjectStore> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const settings = resolveSettings(objectSettings, {
+    's3.endpoint': `http://127.0.0.1:${port}`,
+    's3.access.key.id': 'k',
+    's3.secret.access.key': 's',
+  });
+  return new S3ObjectStore({ bucket: 'b', prefix: '' }, settings, new ManualClock(0));
+}
+
+/** Memory as that of slabs. */
+const shared = (bytes: number) => new Uint8Array(new SharedArrayBuffer(bytes));
+
 /** A server that keeps what it is asked; `answer` gives status, headers and body by turn. */
 async function listening(
   ...answers: { status: number; headers?: Record<string, string>; text?: string }[]
@@ -170,6 +190,48 @@ test('a put carries its CRC32, its condition and its parts in order', async () =
     'if-none-match': '*',
   });
   expect(headers['authorization']).toContain('SignedHeaders=content-length;content-type;host;if-');
+});
+
+test('large parts are sent as they are, small ones and what is encrypted put together', async () => {
+  const { asked, open } = await listening();
+  const join = vi.spyOn(BodyPool.prototype, 'join');
+  onTestFinished(() => join.mockRestore());
+  const large = [1, 2, 3].map((byte) => shared(100_000 + byte).fill(byte));
+  const small = [4, 5].map((byte) => shared(byte).fill(byte));
+  await open().put('a', large);
+  expect(join).not.toHaveBeenCalled();
+  await open().put('a', small);
+  expect(join).toHaveBeenCalledTimes(1);
+  expect(asked.map(({ body }) => body)).toEqual([Buffer.concat(large), Buffer.concat(small)]);
+  // Nobody listens with TLS.
+  const encrypted = open({ 's3.endpoint': 'https://127.0.0.1:1' });
+  await expect(encrypted.put('a', large)).rejects.toMatchObject({ code: 'unavailable' });
+  expect(join).toHaveBeenCalledTimes(2);
+});
+
+test('of a put that is given up nothing is sent any more, whatever becomes of its memory', async () => {
+  const begun = Promise.withResolvers<IncomingMessage>();
+  // What is not read fills the buffers on the way: most of the body is still to be sent.
+  const server = createServer((request) => begun.resolve(request));
+  const store = await storeAt(server);
+  const over = new AbortController();
+  const parts = Array.from({ length: 15 }, () => shared(1024 * 1024).fill(1));
+  const put = store.put('a', parts, { signal: over.signal });
+  put.catch(() => {});
+  const request = await begun.promise;
+  over.abort();
+  await expect(put).rejects.toMatchObject({ code: 'cancelled' });
+  for (const part of parts) part.fill(2);
+  let received = 0;
+  let foreign = 0;
+  request.on('data', (chunk: Buffer) => {
+    received += chunk.length;
+    if (chunk.includes(2)) foreign += 1;
+  });
+  await new Promise((resolve) => request.once('close', resolve).on('error', () => {}));
+  expect(received).toBeGreaterThan(0);
+  expect(received).toBeLessThan(15 * 1024 * 1024);
+  expect(foreign).toBe(0);
 });
 
 test('a connection is used again, though whoever asked gives up what is over', async () => {
@@ -229,21 +291,10 @@ test('a put that is refused before its body has arrived stops sending it', async
     response.writeHead(503).end('<Error><Code>SlowDown</Code></Error>');
     request.pause();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const store = await storeAt(server);
   const closed = new Promise((resolve) =>
     server.once('connection', (socket) => socket.once('close', resolve)),
   );
-  const { port } = server.address() as AddressInfo;
-  const settings = resolveSettings(objectSettings, {
-    's3.endpoint': `http://127.0.0.1:${port}`,
-    's3.access.key.id': 'k',
-    's3.secret.access.key': 's',
-  });
-  const store = new S3ObjectStore({ bucket: 'b', prefix: '' }, settings, new ManualClock(0));
   const body = Buffer.alloc(15 * 1024 * 1024);
   await expect(store.put('a', body)).rejects.toMatchObject({ code: 'unavailable' });
   await closed;
