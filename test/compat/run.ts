@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { startChild } from '../../src/cli/child.ts';
 import { TestCluster } from '../cluster/cluster.ts';
+import { startOneAddress } from './one-address.ts';
 import { BUCKET_SETTINGS, RUNS, SETTINGS, SUITES, type Suite } from './suites.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -91,24 +92,36 @@ function wanted(args: readonly string[]): readonly string[] {
 }
 
 interface Running {
-  /** HOST:PORT,…, one for each broker */
+  /** HOST:PORT,… */
   readonly bootstrap: string;
+  readonly brokers: number;
   stop(): Promise<unknown>;
 }
 
 async function startNode(folder: string, sets: readonly string[]): Promise<Running> {
   const node = await startChild(join(folder, 'data'), sets);
-  return { bootstrap: node.addresses.kafka, stop: () => node.stop() };
+  return { bootstrap: node.addresses.kafka, brokers: 1, stop: () => node.stop() };
 }
 
 async function startCluster(
   folder: string,
   sets: readonly string[],
-  brokers: number,
+  { oneAddress }: Suite,
 ): Promise<Running> {
+  const brokers = 3;
   const latency = { putMs: 20, getMs: 5 };
   const cluster = await TestCluster.start({ folder, brokers, ...latency, arguments: sets });
-  return { bootstrap: cluster.brokers, stop: () => cluster.stop() };
+  if (oneAddress !== true)
+    return { bootstrap: cluster.brokers, brokers, stop: () => cluster.stop() };
+  const front = await startOneAddress(cluster.members.map(({ port }) => port));
+  return {
+    bootstrap: front.address,
+    brokers,
+    stop() {
+      front.stop();
+      return cluster.stop();
+    },
+  };
 }
 
 const start = clustered ? startCluster : startNode;
@@ -121,12 +134,12 @@ for (const run of wanted(clustered ? others : process.argv.slice(2))) {
   const ground = clustered ? { ...SETTINGS, ...BUCKET_SETTINGS } : SETTINGS;
   const settings = Object.entries({ ...ground, ...suite.settings });
   const sets = settings.flatMap(([key, value]) => ['--set', `${key}=${value}`]);
-  const { bootstrap, stop } = await start(results, sets, suite.oneAddress === true ? 1 : 3);
+  const { bootstrap, brokers, stop } = await start(results, sets, suite);
   try {
     process.stdout.write(`\n${run} at ${bootstrap}\n`);
     const env = {
       BOOTSTRAP: bootstrap,
-      NODES: String(bootstrap.split(',').length),
+      NODES: String(brokers),
       RESULTS: process.env['RESULTS'] ?? results,
     };
     judge(name, await runSuite(suite, only?.split(',') ?? [], env));

@@ -9,7 +9,7 @@ export interface Suite {
   readonly env?: Readonly<Record<string, string>>;
   /** Settings of the node beyond {@link SETTINGS}. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** It talks to one address only: a cluster of one broker. */
+  /** It talks to one address only: something stands before several brokers (one-address.ts). */
   readonly oneAddress?: boolean;
 }
 
@@ -66,8 +66,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     env: { SCENARIO: 'noautocreate' },
     settings: { 'auto.create.topics.enable': 'false' },
   },
-  // Seconds it may take in all: three brokers on two cores need more than its usual 900.
-  'franz-go': { folder: 'franz-go', result: 'franz-go.json', env: { TIMEOUT: '2400' } },
+  'franz-go': { folder: 'franz-go', result: 'franz-go.json' },
   'kafka-tools': { folder: 'kafka-tools', result: 'kafka-tools.json', env: { QUICK: '1' } },
 };
 
