@@ -9,6 +9,8 @@ export interface Held {
   readonly etag: string;
   readonly modifiedMs: number;
   readonly contentType: string;
+  /** Base64, of an object that came with one. */
+  readonly crc32: string | undefined;
 }
 
 /** Headers that make a write or read conditional. */

@@ -88,9 +88,11 @@ export function read({ key, headers }: Asked, held: Held | undefined): Answer {
     'accept-ranges': 'bytes',
     ...(held.contentType === '' ? {} : { 'content-type': held.contentType }),
   };
+  const withChecksum = headers['x-amz-checksum-mode'] === 'ENABLED' && held.crc32 !== undefined;
+  const whole = withChecksum ? { ...common, 'x-amz-checksum-crc32': held.crc32! } : common;
   const size = held.bytes.length;
   const range = /^bytes=(\d*)-(\d*)$/.exec(headers.range ?? '');
-  if (range === null) return { status: 200, headers: common, body: held.bytes };
+  if (range === null) return { status: 200, headers: whole, body: held.bytes };
   const [, from = '', to = ''] = range;
   const start = from === '' ? Math.max(0, size - Number(to)) : Number(from);
   const end = from === '' || to === '' ? size : Math.min(size, Number(to) + 1);

@@ -71,6 +71,7 @@ describe('faults', () => {
     ['reset-before', 'unavailable'],
     ['never', 'unavailable'],
     ['truncate', 'unavailable'],
+    ['corrupt', 'unavailable'],
     ['missing', 'not-found'],
     ['skew', 'unavailable'],
   ] as const)('a get that meets %s is %s, and works the next time', async (kind, code) => {

@@ -261,11 +261,11 @@ class Double implements S3Double {
 
   #put(asked: Asked, bucket: Bucket, fault: FaultRule | undefined): Answer {
     const { key, body, headers } = asked;
-    const sum = headers['x-amz-checksum-crc32'];
-    if (typeof sum === 'string' && sum !== crc32Base64(body)) return refuse(400, 'BadDigest', key);
+    const sum = headers['x-amz-checksum-crc32'] as string | undefined;
+    if (sum !== undefined && sum !== crc32Base64(body)) return refuse(400, 'BadDigest', key);
     return this.#store(
       asked,
-      { bucket, key, bytes: body, contentType: headers['content-type'] ?? '' },
+      { bucket, key, bytes: body, contentType: headers['content-type'] ?? '', sum },
       fault,
     );
   }
@@ -277,11 +277,13 @@ class Double implements S3Double {
       readonly key: string;
       readonly bytes: Buffer;
       readonly contentType: string;
+      readonly sum?: string | undefined;
     },
     fault: FaultRule | undefined,
   ): Answer {
-    const { bucket, key, bytes, contentType } = object;
-    const held: Held = { bytes, etag: etagOf(bytes), modifiedMs: this.#clock.now(), contentType };
+    const { bucket, key, bytes, contentType, sum } = object;
+    const etag = etagOf(bytes);
+    const held: Held = { bytes, etag, modifiedMs: this.#clock.now(), contentType, crc32: sum };
     const conditions = fault?.kind === 'unconditional' ? NO_CONDITIONS : conditionsOf(asked);
     if (conditions.ifMatch !== undefined && bucket.get(key) === undefined)
       return refuse(404, 'NoSuchKey', key);

@@ -135,7 +135,7 @@ export class S3ObjectStore implements ObjectStore {
     const range = rangeHeader(start, length);
     try {
       return await context.ask('get', async (signal) => {
-        const headers: Record<string, string> = range === undefined ? {} : { range };
+        const headers = range === undefined ? WITH_CHECKSUM : { range };
         const answer = await this.#wire.send({
           method: 'GET',
           key: context.fullKey,
@@ -143,7 +143,8 @@ export class S3ObjectStore implements ObjectStore {
           signal,
         });
         if (answer === undefined) return this.#getBySdk(context, { range, into, signal });
-        return collect(answer, Number(answer.headers['content-length'] ?? 0), into);
+        const length = Number(answer.headers['content-length'] ?? 0);
+        return asSent(answer.headers, await collect(answer, length, into));
       });
     } catch (caught) {
       // The range starts past the end: what is there is nothing.
@@ -164,7 +165,7 @@ export class S3ObjectStore implements ObjectStore {
       new GetObjectCommand({
         Bucket: bucket,
         Key: fullKey,
-        ...(how.range === undefined ? {} : { Range: how.range }),
+        ...(how.range === undefined ? { ChecksumMode: 'ENABLED' } : { Range: how.range }),
       }),
       { abortSignal: how.signal },
     );
@@ -325,6 +326,23 @@ function leavePayloadUnsigned(client: S3Client): void {
       },
     { step: 'build', name: 'floeUnsignedPayload' },
   );
+}
+
+/** Of a part of an object S3 keeps no checksum. */
+const WITH_CHECKSUM = { 'x-amz-checksum-mode': 'ENABLED' };
+
+/**
+ * What came, if it is what the store has. Only whole objects are looked at, and those that were stored with a CRC32, as ours
+ * are; that of an upload in parts is none of the whole ("-" and their number behind it).
+ * @throws Error of a body that was damaged on its way: a table's metadata with a turned bit would be carried on for ever.
+ */
+function asSent(headers: http.IncomingHttpHeaders, bytes: Uint8Array): Uint8Array {
+  const stored = headers['x-amz-checksum-crc32'];
+  if (typeof stored !== 'string' || stored.includes('-')) return bytes;
+  const came = crc32Base64([bytes]);
+  if (came !== stored)
+    throw new FloeError('unavailable', `the store has CRC32 ${stored}, what came has ${came}`);
+  return bytes;
 }
 
 function rangeHeader(start: number, length: number): string | undefined {

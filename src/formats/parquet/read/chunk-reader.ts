@@ -1,5 +1,6 @@
 // One column chunk, page by page: levels and the bytes of values, decompressed. What the values mean is leaf-values.ts's.
 // Source: parquet-format, "Data Pages", Encodings.md.
+import { crc32 } from 'node:zlib';
 import type { ColumnMetaData } from 'hyparquet';
 import { FloeError } from '../../../base/error.ts';
 import { decompressor } from './decompress.ts';
@@ -77,6 +78,8 @@ export function readChunk(
     const from = at + header.length;
     at = from + header.compressedSize;
     const body = bytes.subarray(from, at);
+    if (header.crc !== undefined && header.crc !== (crc32(body) | 0))
+      throw corrupt(`a page at ${from} that isn't what was written: its CRC32 is another`);
     if (header.type === PAGE.DICTIONARY) {
       if (header.encoding !== ENCODING.PLAIN && header.encoding !== ENCODING.PLAIN_DICTIONARY)
         throw unsupported(header.encoding);

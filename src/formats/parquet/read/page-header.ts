@@ -20,6 +20,8 @@ export interface PageHeader {
   repetitionBytes: number;
   /** v2: whether what follows the levels is compressed. */
   compressed: boolean;
+  /** Of the page as it is stored, as a signed integer; undefined where the writer left it out. */
+  crc: number | undefined;
   /** Bytes of the header itself. */
   length: number;
 }
@@ -44,12 +46,14 @@ export function readPageHeader(bytes: Uint8Array, at: number): PageHeader {
     definitionBytes: 0,
     repetitionBytes: 0,
     compressed: true,
+    crc: undefined,
     length: 0,
   };
   reader.struct((id, type) => {
     if (id === 1) header.type = reader.int();
     else if (id === 2) header.uncompressedSize = reader.int();
     else if (id === 3) header.compressedSize = reader.int();
+    else if (id === 4) header.crc = reader.int();
     else if (id === 5) dataPage(reader, header);
     else if (id === 7) dictionaryPage(reader, header);
     else if (id === 8) dataPageV2(reader, header);
