@@ -132,6 +132,13 @@ test('two brokers are one log', async () => {
   expect(await send(b, 0)).toMatchObject({ errorCode: 0, baseOffset: 10 });
   expect(await send(b, 2)).toMatchObject({ errorCode: 0, baseOffset: 12 });
   expect(await send(a, 6)).toMatchObject({ errorCode: 45 });
+
+  // Whichever broker shows it (DescribeLogDirs), the size is the same.
+  await Promise.all([a.log.caughtUp(), b.log.caughtUp()]);
+  const [stored] = await a.metadata.log.partitions([partitionId]);
+  expect(stored!.sizeBytes).toBeGreaterThan(0);
+  const sizes = [a, b].map(({ log }) => log.sizeOf(partitionId));
+  expect(sizes).toEqual([stored!.sizeBytes, stored!.sizeBytes]);
 });
 
 test('transactions end everywhere', async () => {
