@@ -32,6 +32,8 @@ function setUp() {
   const asked: number[] = [];
   const applied: number[] = [];
   const fatal: string[] = [];
+  /** Versions as of which log starts had to be here. */
+  const started: number[] = [];
   let known = [1];
   let refreshes = 0;
   let awaited = false;
@@ -72,6 +74,10 @@ function setUp() {
         known = store.topics;
       },
     },
+    starts: {
+      seen() {},
+      caughtUp: async (versions) => void started.push(versions.topics),
+    },
     versions: noVersions,
     clock,
     logger: silentLogger,
@@ -87,6 +93,7 @@ function setUp() {
     asked,
     applied,
     fatal,
+    started,
     order,
     follower,
     refreshes: () => refreshes,
@@ -156,7 +163,7 @@ test('many commits come in several answers, one right after the other', async ()
 });
 
 test('caughtUp is answered by a question that began after it, and shares it', async () => {
-  const { clock, asked, store, order, follower, hold } = setUp();
+  const { clock, asked, store, order, follower, hold, started } = setUp();
   let release = () => {};
   hold(
     new Promise<void>((resolve) => {
@@ -175,6 +182,7 @@ test('caughtUp is answered by a question that began after it, and shares it', as
   store.commits = before + 5;
   expect(await Promise.all(caughtUp)).toEqual([5, 5]);
   expect(asked.length).toBe(2);
+  expect(started).toEqual([5, 5]);
   await clock.advance(0);
 });
 

@@ -13,12 +13,14 @@ import { openIndex, partitionsIn } from '../../metadata/packed-index.ts';
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
 import type { Versions } from '../../metadata/versions.ts';
 import type { FrontLog, Primary } from './front-log.ts';
+import type { LogStarts } from './log-starts.ts';
 
 export interface FollowerOptions {
   readonly metadata: Pick<LogMetadata, 'follow'>;
   readonly front: Pick<FrontLog, 'committed' | 'whenApplied' | 'lastCommitNumber'> &
     Pick<FrontLog, 'waitingCommits' | 'awaited'>;
   readonly topics: Pick<TopicDirectory, 'byPartition' | 'refresh'>;
+  readonly starts: Pick<LogStarts, 'seen' | 'caughtUp'>;
   /** Of the snapshot that the front began with. */
   readonly versions: Versions;
   readonly clock: Clock;
@@ -161,14 +163,21 @@ export class Follower implements Primary {
       const waiting = this.#waiting.splice(0);
       try {
         const lastCommit = await this.#ask(waiting.length > 0);
-        for (const { resolve } of waiting)
-          void this.#options.front.whenApplied(lastCommit).then(resolve);
+        for (const { resolve, reject } of waiting) this.#here(lastCommit).then(resolve, reject);
       } catch (caught) {
         for (const { reject } of waiting) reject(caught);
         this.#failed(caught);
         return;
       }
     } while (this.#again && !this.#stopped);
+  }
+
+  /** What the last answer told of counts here: commits, and where logs begin. */
+  async #here(lastCommit: number): Promise<void> {
+    const { front, starts } = this.#options;
+    const versions = this.#versions;
+    await front.whenApplied(lastCommit);
+    await starts.caughtUp(versions);
   }
 
   /** Asks once and hands over what comes. @returns the newest commit there was. */
@@ -189,6 +198,7 @@ export class Follower implements Primary {
     this.#known = Math.max(this.#known, answer.lastCommit);
     if (answer.lastCommit > this.#behind) this.#again = true;
     this.#versions = answer.versions;
+    this.#options.starts.seen(answer.versions);
     for (const listener of this.#onVersions) listener(answer.versions);
     return answer.lastCommit;
   }

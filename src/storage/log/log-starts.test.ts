@@ -57,7 +57,7 @@ async function setUp(partitionCount: number) {
   /** `log-starts` rises, as when the log had records. */
   const move = (...ids: readonly number[]) =>
     new SqliteVersions(metadata.database).raiseTraced('log-starts', ids);
-  return { partitions, asked, heard, move, behind };
+  return { partitions, asked, heard, move, behind, starts, current: () => versions.current() };
 }
 
 test('of many partitions those are read whose logs begin elsewhere now', async () => {
@@ -89,4 +89,18 @@ test('partitions that were written to meanwhile are read again', async () => {
   move(c);
   expect(await heard()).toEqual([c, b]);
   expect(asked).toEqual([[a, b], [b], [c, b]]);
+});
+
+test('who must not be answered from a stale copy has log starts asked at once, in common', async () => {
+  const { partitions, asked, move, starts, current } = await setUp(3);
+  const [a, b] = partitions as [number, number];
+  move(a);
+  starts.seen(await current());
+  move(b);
+  const versions = await current();
+  await Promise.all([starts.caughtUp(versions), starts.caughtUp(versions)]);
+  expect(new Set(asked.flat())).toEqual(new Set([a, b]));
+  const questions = asked.length;
+  await starts.caughtUp(versions);
+  expect(asked).toHaveLength(questions);
 });

@@ -110,10 +110,12 @@ async function startFollowing(
     logger,
     everyMs: settings['log.follow.objects.ms'],
   });
+  const everyMs = settings['log.follow.starts.ms'];
   const follower = new Follower({
     metadata: metadata.log,
     front: log,
     topics: directory,
+    starts: new LogStarts({ log, metadata, clock, logger, versions, everyMs }),
     versions,
     clock,
     logger,
@@ -124,9 +126,6 @@ async function startFollowing(
     onFatal: following!.onFatal,
   });
   log.follow(follower);
-  const everyMs = settings['log.follow.starts.ms'];
-  const starts = new LogStarts({ log, metadata, clock, logger, versions, everyMs });
-  follower.onVersions((seen) => starts.seen(seen));
   try {
     // Objects that were sealed while recent commits were loaded.
     await watch.start();
