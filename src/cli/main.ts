@@ -4,7 +4,7 @@ import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { FloeError, isFloeError } from '../base/error.ts';
-import { freeThreadLimits } from '../base/thread-memory.ts';
+import { freeThreadLimits, markWhenHalfFull } from '../base/thread-memory.ts';
 import { addAuthOptions } from './client-auth.ts';
 import { stayingAlive } from './stay-alive.ts';
 
@@ -14,6 +14,7 @@ const compiled = join(import.meta.dirname, '..', '..', 'node_modules', '.cache',
 enableCompileCache(compiled);
 process.env['NODE_COMPILE_CACHE'] ??= compiled;
 freeThreadLimits();
+markWhenHalfFull();
 
 /** Name → loader, in the order of `--help`. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
