@@ -202,6 +202,16 @@ test('a migration waits for a busy table without holding up others', async () =>
   ]);
 });
 
+test('a statement that another broker’s migration made stale is prepared anew', async () => {
+  const text = 'SELECT * FROM things';
+  const read = () => db.on('read').rows(text);
+  const inTransaction = () => db.transaction('write', (tx) => tx.rows(text));
+  // As many connections as there may be.
+  await Promise.all(Array.from({ length: 3 }, () => Promise.all([read(), inTransaction()])));
+  await db.session((client) => client.query('ALTER TABLE things ADD COLUMN y int'));
+  expect(await Promise.all([read(), inTransaction(), read()])).toEqual([[], [], []]);
+});
+
 test('a server that would lose acked commits is refused, with every remedy', async () => {
   const name = new URL(db.options.url).pathname.slice(1);
   await db.session((client) => client.query(`ALTER DATABASE ${name} SET synchronous_commit = off`));

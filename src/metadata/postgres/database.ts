@@ -8,7 +8,7 @@ import type { Clock } from '../../base/clock.ts';
 import { FloeError } from '../../base/error.ts';
 import type { Prng } from '../../base/prng.ts';
 import { backoffMs } from '../../base/retry.ts';
-import { isBrokenOff, isConnectionLost, postgresError, sqlState } from './errors.ts';
+import { isBrokenOff, isConnectionLost, isStale, postgresError, sqlState } from './errors.ts';
 import { Lineage } from './lineage.ts';
 import type { PostgresSettings } from './settings.ts';
 import { parserOf } from './types.ts';
@@ -186,7 +186,7 @@ export class Database {
       client.release();
       return result;
     } catch (caught) {
-      client.release(!(await rolledBack(client, caught)));
+      client.release(!(await rolledBack(client, caught)) || isStale(caught));
       throw caught;
     }
   }
@@ -240,7 +240,7 @@ export class Database {
         client.release();
         return result;
       } catch (caught) {
-        client.release(isConnectionLost(caught));
+        client.release(isConnectionLost(caught) || isStale(caught));
         if (!isBrokenOff(caught) || n >= attempts) {
           throw postgresError(caught, `metadata in PostgreSQL (${purpose})`);
         }

@@ -39,7 +39,16 @@ export function sqlState(caught: unknown): string | undefined {
 /** True when the server broke the transaction off and it may simply be tried again. */
 export function isBrokenOff(caught: unknown): boolean {
   const state = sqlState(caught);
-  return state === '40001' || state === '40P01';
+  return state === '40001' || state === '40P01' || isStale(caught);
+}
+
+/**
+ * True when a statement was prepared on a table that has other columns since, by a migration of a newer broker: on this
+ * connection it fails for ever, on another one it is prepared anew. Its SQLSTATE is that of much else.
+ */
+export function isStale(caught: unknown): boolean {
+  const { routine } = (caught ?? {}) as { routine?: unknown };
+  return sqlState(caught) === '0A000' && routine === 'RevalidateCachedQuery';
 }
 
 /** True when the connection can't be used any more: lost, shut down by the server, or leading to a standby. */

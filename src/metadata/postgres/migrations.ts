@@ -12,8 +12,8 @@ export interface Migration {
   /** Stable name, never reused; recorded when applied. */
   readonly name: string;
   /**
-   * One or more statements. What it makes must be usable by brokers of the version before (rolling upgrade): a table that
-   * they read by `SELECT *` gets no column, or their prepared statements fail.
+   * One or more statements. What it makes must be usable by brokers of the version before (rolling upgrade). A column for a
+   * table that they read by `SELECT *` is, if they prepare stale statements anew (`isStale` in errors.ts).
    */
   readonly sql: string;
   /** Set when `sql` is one CREATE INDEX CONCURRENTLY of this index: it runs outside a transaction. */
