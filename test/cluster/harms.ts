@@ -18,6 +18,8 @@ export const PAIR = 'two-at-once';
 /** A zombie: longer than any lease, and a minute. */
 const LONG_PAUSE_MS = 20_000;
 const ZOMBIE_MS = 60_000;
+/** It may be a zombie meanwhile. */
+const STOP_LIMIT_MS = 120_000;
 /** A clock that nobody looks after; S3 refuses requests that are a quarter of an hour off. */
 const MAX_CLOCK_SHIFT_MINUTES = 60;
 
@@ -116,7 +118,9 @@ function otherVersion(cluster: TestCluster, earlier: Program): Harm {
 }
 
 async function inOrder(member: Member): Promise<void> {
-  const code = await member.stop();
+  const code = await Promise.race([member.stop(), sleep(STOP_LIMIT_MS, 'late' as const)]);
+  if (code === 'late')
+    throw new Error(`broker ${member.nodeId} has not ended ${STOP_LIMIT_MS} ms after SIGTERM`);
   if (code !== 0) throw new Error(`SIGTERM ended broker ${member.nodeId} with ${code}`);
 }
 
