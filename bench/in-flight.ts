@@ -9,6 +9,7 @@ import { resolveSettings } from '../src/base/settings.ts';
 import { Shares } from '../src/broker/shares.ts';
 import { textTable } from '../src/cli/text-table.ts';
 import { Admission, answerAll } from '../src/storage/log/admission.ts';
+import { objectFlushPolicy } from '../src/storage/log/flush-policy.ts';
 import type { OpenFlush } from '../src/storage/log/open-flush.ts';
 import { logSettings } from '../src/storage/log/settings.ts';
 import { SlabPool } from '../src/storage/log/slab.ts';
@@ -68,14 +69,7 @@ async function run(inFlightBytes: number, putMs: number): Promise<number> {
   };
   const admission = new Admission({
     slabs,
-    policy: {
-      kind: 'object',
-      flushBytes: settings['log.flush.bytes'],
-      ageMs: settings['log.flush.age.ms'],
-      idleMs: settings['log.flush.idle.ms'],
-      rate: settings['log.flush.rate'],
-      parallel: settings['log.flush.parallel'],
-    },
+    policy: objectFlushPolicy(settings),
     clock,
     metrics: noMetrics,
     inFlightBytes,

@@ -6,7 +6,7 @@ import { noMetrics } from '../../src/base/metrics.ts';
 import { type Prng, seededPrng } from '../../src/base/prng.ts';
 import { groupByPartition, viewColumns } from '../../src/metadata/batch-columns.ts';
 import { Admission } from '../../src/storage/log/admission.ts';
-import type { FlushPolicy } from '../../src/storage/log/flush-policy.ts';
+import type { ObjectFlushPolicy } from '../../src/storage/log/flush-policy.ts';
 import type { AppendItem } from '../../src/storage/log/log.ts';
 import type { OpenFlush } from '../../src/storage/log/open-flush.ts';
 import type { SlabPool } from '../../src/storage/log/slab.ts';
@@ -34,7 +34,7 @@ export interface FlushStage {
 
 export interface FlushStageOptions {
   readonly partitions: readonly Partition[];
-  readonly policy: Extract<FlushPolicy, { kind: 'object' }>;
+  readonly policy: ObjectFlushPolicy;
   readonly slabs: SlabPool;
   readonly inFlightBytes: number;
   readonly lingerMs: number;

@@ -3,6 +3,7 @@
 // the log is run with 1/sample of the bytes in whole flushes, and what it counts is multiplied.
 import { assert } from '../../src/base/assert.ts';
 import { seededPrng } from '../../src/base/prng.ts';
+import { objectFlushPolicy } from '../../src/storage/log/flush-policy.ts';
 import { SlabPool } from '../../src/storage/log/slab.ts';
 import { CatchUp } from './catch-up.ts';
 import { COMMIT_MS, type FlushStage, runFlushStage } from './flushes.ts';
@@ -69,14 +70,7 @@ export async function makeLibrary(options: MonthOptions): Promise<Library> {
   for (const [broker, partitions] of assignments(workload)) {
     const stage = await runFlushStage({
       partitions,
-      policy: {
-        kind: 'object',
-        flushBytes: settings['log.flush.bytes'],
-        ageMs: settings['log.flush.age.ms'],
-        idleMs: settings['log.flush.idle.ms'],
-        rate: settings['log.flush.rate'],
-        parallel: settings['log.flush.parallel'],
-      },
+      policy: objectFlushPolicy(settings),
       slabs,
       inFlightBytes: settings['log.in.flight.bytes'],
       lingerMs: workload.lingerMs,

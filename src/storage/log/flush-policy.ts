@@ -2,6 +2,9 @@
 // Locally whenever none is in flight (group commit: the busier, the larger). On S3 each flush is a PUT that costs
 // money and tens of milliseconds: at size, at age, or after an idle gap under a rate.
 
+import type { Values } from '../../base/settings.ts';
+import type { logSettings } from './settings.ts';
+
 export type FlushPolicy =
   | { readonly kind: 'group' }
   | {
@@ -13,6 +16,20 @@ export type FlushPolicy =
       readonly rate: number;
       readonly parallel: number;
     };
+
+export type ObjectFlushPolicy = Extract<FlushPolicy, { kind: 'object' }>;
+
+/** Of a log over an object store, as the settings say. */
+export function objectFlushPolicy(settings: Values<typeof logSettings>): ObjectFlushPolicy {
+  return {
+    kind: 'object',
+    flushBytes: settings['log.flush.bytes'],
+    ageMs: settings['log.flush.age.ms'],
+    idleMs: settings['log.flush.idle.ms'],
+    rate: settings['log.flush.rate'],
+    parallel: settings['log.flush.parallel'],
+  };
+}
 
 export interface FlushState {
   readonly nowMs: number;

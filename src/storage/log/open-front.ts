@@ -13,7 +13,7 @@ import type { TransactionsMetadata } from '../../metadata/transactions.ts';
 import type { Versions } from '../../metadata/versions.ts';
 import type { ObjectStore } from '../objects/object-store.ts';
 import type { ByteSource } from './byte-source.ts';
-import type { FlushPolicy } from './flush-policy.ts';
+import { objectFlushPolicy } from './flush-policy.ts';
 import { type FlushTarget, localTarget } from './flush-target.ts';
 import { Follower } from './follower.ts';
 import { FrontLog } from './front-log.ts';
@@ -84,7 +84,7 @@ export async function openFront(options: FrontOptions): Promise<OpenedFront> {
     ...options,
     snapshot,
     target: targetOf(options),
-    policy: flushPolicy(settings, local),
+    policy: local ? { kind: 'group' } : objectFlushPolicy(settings),
     metadata: metadata.log,
     topics: directory,
     reader,
@@ -200,18 +200,6 @@ export async function loadRecent(
 /** The folder of a local store; undefined for any other. */
 export function localRoot(store: ObjectStore): string | undefined {
   return store.uri.startsWith('file:') ? fileURLToPath(store.uri) : undefined;
-}
-
-function flushPolicy(settings: LogSettings, local: boolean): FlushPolicy {
-  if (local) return { kind: 'group' };
-  return {
-    kind: 'object',
-    flushBytes: settings['log.flush.bytes'],
-    ageMs: settings['log.flush.age.ms'],
-    idleMs: settings['log.flush.idle.ms'],
-    rate: settings['log.flush.rate'],
-    parallel: settings['log.flush.parallel'],
-  };
 }
 
 export function sequencerSettings(settings: LogSettings, clusterId: string): SequencerSettings {
