@@ -1,5 +1,5 @@
-// How much garbage threads may gather before it is collected, and when that begins (decision 0017). The front thread gets its own limit by a
-// flag of the process (`--max-semi-space-size`, in MiB), which V8 would put above every thread's own.
+// How much garbage threads may gather before it is collected, and when that begins (decision 0017). The front thread gets its
+// own limit by a flag of the process (`--max-semi-space-size`, in MiB), which V8 would put above every thread's own.
 import { setFlagsFromString } from 'node:v8';
 
 /** For `new Worker`: a young generation of three semi-spaces of 4 MiB each; what threads make is dead at once. */

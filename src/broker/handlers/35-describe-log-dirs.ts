@@ -22,8 +22,10 @@ export const describeLogDirsHandler: Handler<typeof describeLogDirsApi> = {
       return { errorCode: ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results: [] };
     }
     const { cluster } = context.services;
+    const leaderOf = cluster.leaders(context.connection.listener, null);
+    const shownHere = (id: number) => leaderOf(id) === cluster.nodeId;
     const shown = asked(context, topics)
-      .map(([topic, indexes]) => sizesOf(context, topic, indexes))
+      .map(([topic, indexes]) => sizesOf(context, topic, { indexes, shownHere }))
       .filter(({ partitions }) => partitions.length > 0);
     return {
       errorCode: 0,
@@ -48,15 +50,17 @@ function asked(
 }
 
 function sizesOf(
-  { services: { log, cluster }, connection }: RequestContext,
+  { services: { log } }: RequestContext,
   topic: Topic,
-  indexes: Iterable<number>,
+  {
+    indexes,
+    shownHere,
+  }: { indexes: Iterable<number>; shownHere: (partitionId: number) => boolean },
 ): TopicReply {
-  const leaderOf = cluster.leaders(connection.listener, null);
   const partitions = [];
   for (const partitionIndex of indexes) {
     const id = topic.partitions[partitionIndex];
-    if (id === undefined || leaderOf(id) !== cluster.nodeId) continue;
+    if (id === undefined || !shownHere(id)) continue;
     partitions.push({
       partitionIndex,
       partitionSize: log.sizeOf(id),

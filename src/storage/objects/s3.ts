@@ -334,7 +334,7 @@ const WITH_CHECKSUM = { 'x-amz-checksum-mode': 'ENABLED' };
 /**
  * What came, if it is what the store has. Only whole objects are looked at, and those that were stored with a CRC32, as ours
  * are; that of an upload in parts is none of the whole ("-" and their number behind it).
- * @throws Error of a body that was damaged on its way: a table's metadata with a turned bit would be carried on for ever.
+ * @throws FloeError `unavailable`: it was damaged on its way. A table's metadata with a turned bit would be carried on for ever.
  */
 function asSent(headers: http.IncomingHttpHeaders, bytes: Uint8Array): Uint8Array {
   const stored = headers['x-amz-checksum-crc32'];
