@@ -66,7 +66,11 @@ async function openWire(server: string): Promise<WireClient> {
   socket.on('error', fail);
   socket.on('close', () => fail(new FloeError('unavailable', `${server} closed the connection`)));
   socket.on('data', (chunk) => {
-    for (const frame of frames.push(chunk)) waiting.shift()?.resolve(frame);
+    try {
+      for (const frame of frames.push(chunk)) waiting.shift()?.resolve(frame);
+    } catch (cause) {
+      socket.destroy(notKafka(server, cause));
+    }
   });
   let correlationId = 0;
   return {
@@ -85,10 +89,21 @@ async function openWire(server: string): Promise<WireClient> {
       })) {
         socket.write(piece);
       }
-      return decodeResponse(api, version, await answer).response;
+      const frame = await answer;
+      try {
+        return decodeResponse(api, version, frame).response;
+      } catch (cause) {
+        throw notKafka(server, cause);
+      }
     },
     close: () => socket.destroy(),
   };
+}
+
+/** Bytes came that are no answer, such as an HTTP server's. */
+function notKafka(server: string, cause: unknown): FloeError {
+  const text = `what answers at ${server} doesn't speak Kafka's protocol: --server is the Kafka address`;
+  return new FloeError('invalid', text, { cause });
 }
 
 function open(server: string): Promise<Socket> {
