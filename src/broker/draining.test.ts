@@ -7,7 +7,7 @@ import { metadataApi } from '../protocol/messages/03-metadata.ts';
 import { sendClientsAway } from './draining.ts';
 import { startTestBroker, type TestBroker } from './testing/harness.ts';
 import { RawClient } from './testing/raw-client.ts';
-import { batchOf } from './testing/requests.ts';
+import { batchOf, fetchRequest } from './testing/requests.ts';
 
 let broker: TestBroker;
 let client: RawClient;
@@ -86,4 +86,20 @@ test('a broker that drains sends clients to others and takes nothing', async () 
     includeTopicAuthorizedOperations: false,
   });
   expect(topics[0]!.errorCode).toBe(0);
+});
+
+test('a poll that waits is answered when its broker begins to drain', async () => {
+  const waiting = await startTestBroker();
+  const reader = await RawClient.connect(waiting.port);
+  const topicId = '00000000-0000-4000-8000-000000000001';
+  await waiting.directory.create({ topicId, name: 't', partitionCount: 1, config: {}, nowMs: 1 });
+  const { fetchWaits } = waiting.broker.services;
+  const request = fetchRequest([{ topic: 't', offset: 0 }]);
+  const polling = reader.call(fetchApi, 11, { ...request, maxWaitMs: 60_000 });
+  await expect.poll(() => fetchWaits.waiting).toBe(1);
+  sendClientsAway(waiting.broker.services);
+  expect((await polling).responses[0]!.partitions[0]!.errorCode).toBe(0);
+  expect(fetchWaits.waiting).toBe(0);
+  reader.close();
+  await waiting.stop();
 });

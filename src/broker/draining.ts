@@ -30,6 +30,7 @@ export function sendClientsAway(services: BrokerServices): SentAway {
     metrics.count('floe_broker_sent_away_total', help);
   };
   serveBy(services, [producesElsewhere(noted), fetchesElsewhere(noted)]);
+  services.fetchWaits.endAll();
   return { quietMs: () => clock.monotonic() - lastMs };
 }
 

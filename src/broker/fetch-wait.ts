@@ -1,4 +1,4 @@
-// The wait of a long poll: until enough bytes may have come, the time is up, or the client is gone.
+// The wait of a long poll: until enough bytes may have come, the time is up, the leader moves, or the client is gone.
 // It never misses a commit: whoever reads first notes what the log held, and that is compared after subscribing.
 import type { Log } from '../storage/log/log.ts';
 import type { PartitionRead } from './fetch-read.ts';
@@ -14,9 +14,27 @@ export interface WaitOptions {
   readonly signal: AbortSignal;
 }
 
-/** Counts the long polls that wait, for the metrics. */
-export interface WaitCount {
-  waiting: number;
+/** The long polls of a broker that wait. */
+export class FetchWaits {
+  readonly #ends = new Set<() => void>();
+
+  get waiting(): number {
+    return this.#ends.size;
+  }
+
+  /** @param end makes it the last. @returns what to call when the wait is over. */
+  begin(end: () => void): () => void {
+    this.#ends.add(end);
+    return () => this.#ends.delete(end);
+  }
+
+  /**
+   * All are answered with what there is, as Kafka's are when leaders move: a client that hears of another leader would
+   * ask there while its poll waits here, be given the same by both, and kafkajs would hand it on twice.
+   */
+  endAll(): void {
+    for (const end of [...this.#ends]) end();
+  }
 }
 
 /** Resolves when another pass is worth while; with true when it is to be the last one. */
@@ -35,7 +53,7 @@ export function waitForBytes(services: BrokerServices, options: WaitOptions): Pr
     const end = (last: boolean) => {
       if (done) return;
       done = true;
-      fetchWaits.waiting -= 1;
+      over();
       unsubscribe();
       timer.cancel();
       signal.removeEventListener('abort', giveUp);
@@ -46,7 +64,7 @@ export function waitForBytes(services: BrokerServices, options: WaitOptions): Pr
       looking = false;
       if (anything || bytesHeld(log, ids) - heldBefore >= missing) end(false);
     };
-    fetchWaits.waiting += 1;
+    const over = fetchWaits.begin(giveUp);
     // Looks after the commit at hand has told of all its partitions, so that one pass reads them together.
     const unsubscribe = log.subscribe(ids, () => {
       if (looking) return;

@@ -79,6 +79,10 @@ const fetch = (topics: readonly string[], session = { sessionId: 0, sessionEpoch
   return client.call(fetchApi, 11, { ...request, maxWaitMs: 0, ...session });
 };
 
+async function fetched(topic: string): Promise<number> {
+  return (await fetch([topic])).responses[0]!.partitions[0]!.errorCode;
+}
+
 test('after a broker came, clients of its partitions are sent on to it for a moment', async () => {
   const [own, other] = ledBy;
   expect(await produce(other)).toBe(0);
@@ -92,6 +96,24 @@ test('after a broker came, clients of its partitions are sent on to it for a mom
   expect(await produce(own)).toBe(0);
   await clock.advance(SEND_ON_MS);
   expect(await produce(other)).toBe(0);
+});
+
+test('readers are sent on at once, and polls that wait end: two brokers never give a client the same', async () => {
+  const [own, other] = ledBy;
+  const { fetchWaits } = broker.broker.services;
+  expect(await fetched(other)).toBe(0);
+  const request = fetchRequest([{ topic: other, offset: 0 }]);
+  const polling = client.call(fetchApi, 11, { ...request, maxWaitMs: 60_000 });
+  await expect.poll(() => fetchWaits.waiting).toBe(1);
+  nodes = [clusterNode(0), clusterNode(1)];
+  changed();
+  const { errorCode, responses } = await polling;
+  expect([errorCode, responses[0]!.partitions[0]!.errorCode]).toEqual([0, 0]);
+  expect(fetchWaits.waiting).toBe(0);
+  expect(await fetched(other)).toBe(NOT_LEADER_OR_FOLLOWER);
+  expect(await fetched(own)).toBe(0);
+  await clock.advance(SETTLE_MS + SEND_ON_MS);
+  expect(await fetched(other)).toBe(0);
 });
 
 test('a session of Fetch is asked once for all that it reads, and goes on where nothing has moved', async () => {

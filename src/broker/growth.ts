@@ -2,6 +2,8 @@
 // their metadata is too old, after minutes (`metadata.max.age.ms`, 5 min). So for a moment a Produce or Fetch for a partition
 // that the present cluster leads elsewhere is answered as after any change of leaders (elsewhere.ts). After that moment
 // every broker serves every partition again: who comes nevertheless has a reason to.
+// Readers are sent on at once, and their polls end: nobody is to be given the same by two brokers (fetch-wait.ts). Producers
+// only when every broker knows who came: until then metadata may send them back, and they try again only so often.
 // Not for: who leads what (cluster-view.ts).
 import type { Timer } from '../base/clock.ts';
 import type { Cluster } from '../cluster/cluster.ts';
@@ -17,7 +19,7 @@ import {
   serveBy,
   sessionEnded,
 } from './elsewhere.ts';
-import type { ClientConnection, Handler, RequestContext } from './handler.ts';
+import type { AnyHandler, ClientConnection, Handler, RequestContext } from './handler.ts';
 import { produceHandler } from './handlers/00-produce.ts';
 import { fetchHandler } from './handlers/01-fetch.ts';
 import type { BrokerServices } from './services.ts';
@@ -44,12 +46,17 @@ export function sendClientsOn(services: BrokerServices, options: GrowthOptions):
       'floe_broker_sent_on_total',
       'Produce and Fetch requests answered with the way to other brokers, after some came',
     );
+  const sendOn = (handlers: readonly AnyHandler[]) => {
+    restore?.();
+    restore = serveBy(services, handlers);
+  };
   const begin = () => {
-    // A broker that came meanwhile is as good as those that have been waited for.
-    restore ??= serveBy(services, [producesOn(noted), fetchesOn(noted)]);
-    timer = clock.setTimer(SEND_ON_MS, () => {
-      restore?.();
-      restore = undefined;
+    const fetches = fetchesOn(noted);
+    sendOn([fetches]);
+    services.fetchWaits.endAll();
+    timer = clock.setTimer(settleMs, () => {
+      sendOn([fetches, producesOn(noted)]);
+      timer = clock.setTimer(SEND_ON_MS, () => restore?.());
     });
   };
   const forget = cluster.onChange(() => {
@@ -59,7 +66,7 @@ export function sendClientsOn(services: BrokerServices, options: GrowthOptions):
     if (came.length === 0) return;
     logger.info({ came }, 'brokers came: clients are sent on to them');
     timer?.cancel();
-    timer = clock.setTimer(settleMs, begin);
+    begin();
   });
   return () => {
     forget();

@@ -18,7 +18,7 @@ import { BufferPool } from './buffer-pool.ts';
 import { clusterView, type Endpoint } from './cluster-view.ts';
 import { CopyBudget } from './copy-budget.ts';
 import { FetchSessions } from './fetch-sessions.ts';
-import type { WaitCount } from './fetch-wait.ts';
+import { FetchWaits } from './fetch-wait.ts';
 import { LANDING_BYTES } from './frame-receiver.ts';
 import { Gate } from './gate.ts';
 import { type GroupCoordinator, groupHandlers } from './groups/index.ts';
@@ -111,7 +111,7 @@ export function servedApis(): readonly ServedApi[] {
 /** Starts listening. @throws FloeError `conflict` for a taken port; nothing is left behind then. */
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const endpoints = new Map<string, Endpoint>();
-  const fetchWaits: WaitCount = { waiting: 0 };
+  const fetchWaits = new FetchWaits();
   const services = await buildServices(options, endpoints, fetchWaits);
   const { config, metrics, clock } = services;
   const stats = new RequestStats(metrics, clock);
@@ -173,7 +173,7 @@ function observeShares(metrics: Metrics, shares: Shares): void {
 async function buildServices(
   options: BrokerOptions,
   endpoints: ReadonlyMap<string, Endpoint>,
-  fetchWaits: WaitCount,
+  fetchWaits: FetchWaits,
 ): Promise<BrokerServices> {
   const { settings, nodeId, clusterId, metadata, prng, logDirectory } = options;
   const security = options.security ?? (await unsecured(options));

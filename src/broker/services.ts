@@ -11,7 +11,7 @@ import type { Security } from './auth/security.ts';
 import type { BrokerConfig } from './broker-config.ts';
 import type { ClusterView } from './cluster-view.ts';
 import type { FetchSessions } from './fetch-sessions.ts';
-import type { WaitCount } from './fetch-wait.ts';
+import type { FetchWaits } from './fetch-wait.ts';
 import type { LoggerLevels } from './logger-levels.ts';
 import type { ClientQuotas } from './quotas/index.ts';
 import type { ResourceConfigs } from './resource-configs.ts';
@@ -36,7 +36,7 @@ export interface BrokerServices {
   /** Undefined where transactions aren't served: transactional ids and batches are refused. */
   readonly transactions: TransactionCoordinator | undefined;
   readonly fetchSessions: FetchSessions;
-  readonly fetchWaits: WaitCount;
+  readonly fetchWaits: FetchWaits;
   readonly router: Router;
   readonly clock: Clock;
   readonly prng: Prng;

@@ -15,6 +15,9 @@ export interface Exchange {
   readonly version: number;
   readonly request: unknown;
   readonly response: unknown;
+  /** When it was asked and answered, by `performance.now()`. */
+  readonly askedMs: number;
+  readonly answeredMs: number;
 }
 
 /** @param onExchange called for each answer as it arrives. What can't be read ends the process: it is the harness's fault. */
@@ -30,6 +33,7 @@ interface Asked {
   readonly api: AnyApi;
   readonly version: number;
   readonly request: unknown;
+  readonly askedMs: number;
 }
 
 function tap(socket: Socket, onExchange: (exchange: Omit<Exchange, 'to'>) => void): void {
@@ -40,8 +44,9 @@ function tap(socket: Socket, onExchange: (exchange: Omit<Exchange, 'to'>) => voi
   socket.write = ((chunk: Buffer | string, ...rest: unknown[]) => {
     for (const frame of sent.push(Buffer.from(chunk as string, 'binary'))) {
       const { api, version, readable, correlationId, body } = openRequest(Buffer.from(frame));
-      if (readable)
-        asked.set(correlationId, { api, version, request: api.request.decode(body, version) });
+      if (!readable) continue;
+      const request = api.request.decode(body, version);
+      asked.set(correlationId, { api, version, request, askedMs: performance.now() });
     }
     return write(chunk, ...rest);
   }) as typeof socket.write;
@@ -53,7 +58,7 @@ function tap(socket: Socket, onExchange: (exchange: Omit<Exchange, 'to'>) => voi
       asked.delete(correlationId);
       if (question === undefined) continue;
       const { response } = decodeResponse(question.api, question.version, answer);
-      onExchange({ ...question, response });
+      onExchange({ ...question, response, answeredMs: performance.now() });
     }
   });
 }
