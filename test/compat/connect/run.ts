@@ -1,12 +1,14 @@
 // Kafka Connect in distributed mode, which keeps its configs, offsets and status in compacted topics: two workers copy a
 // file into a topic exactly once and out of it again, are killed with SIGKILL in turn and both at a time, and go on.
 //   npm run compat:connect                       BOOTSTRAP=host:port: against another broker than a fresh node
+//   npm run compat:connect -- cluster            three brokers over PostgreSQL and an S3 double; with a worker a broker is killed
 import assert from 'node:assert/strict';
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import kafkajs from 'kafkajs';
 import { startChild } from '../../../src/cli/child.ts';
+import { TestCluster } from '../../cluster/cluster.ts';
 import { SETTINGS } from '../suites.ts';
 import { startWorker, until, type Worker } from './worker.ts';
 
@@ -15,10 +17,47 @@ const LINES_A_STEP = 1_000;
 const folder = mkdtempSync(join(tmpdir(), 'floe-connect-'));
 const [input, output] = [join(folder, 'in.txt'), join(folder, 'out.txt')];
 const sets = Object.entries(SETTINGS).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
-const node =
-  process.env['BOOTSTRAP'] === undefined ? await startChild(join(folder, 'data'), sets) : undefined;
-const bootstrap = process.env['BOOTSTRAP'] ?? node!.addresses.kafka;
-const kafka = new Kafka({ brokers: [bootstrap], clientId: 'check', logLevel: logLevel.NOTHING });
+
+interface Brokers {
+  /** HOST:PORT, … */
+  readonly addresses: string;
+  /** Kills one of several, which is back at once as an empty one. */
+  killOne(): Promise<void>;
+  stop(): Promise<unknown>;
+}
+
+async function oneNode(): Promise<Brokers> {
+  const node = await startChild(join(folder, 'data'), sets);
+  return { addresses: node.addresses.kafka, killOne: async () => {}, stop: () => node.stop() };
+}
+
+async function threeBrokers(): Promise<Brokers> {
+  const latency = { putMs: 20, getMs: 5 };
+  const cluster = await TestCluster.start({ folder, brokers: 3, ...latency, arguments: sets });
+  let next = 0;
+  return {
+    addresses: cluster.brokers,
+    async killOne() {
+      const member = cluster.members[next]!;
+      next = (next + 1) % cluster.members.length;
+      await member.kill();
+      await member.start();
+    },
+    stop: () => cluster.stop(),
+  };
+}
+
+const elsewhere = process.env['BOOTSTRAP'];
+const brokers: Brokers =
+  elsewhere !== undefined
+    ? { addresses: elsewhere, killOne: async () => {}, stop: async () => {} }
+    : await (process.argv[2] === 'cluster' ? threeBrokers() : oneNode());
+const bootstrap = brokers.addresses;
+const kafka = new Kafka({
+  brokers: bootstrap.split(','),
+  clientId: 'check',
+  logLevel: logLevel.NOTHING,
+});
 const workers: Worker[] = [];
 let [passed, failed, written] = [0, 0, 0];
 
@@ -106,11 +145,13 @@ try {
   await step('one worker is killed, the other takes over', async () => {
     writeLines();
     await workers.shift()!.kill();
+    await brokers.killOne();
     await allOut();
   });
   await step('both are killed, a new one finds connectors and offsets in its topics', async () => {
     writeLines();
     await workers.shift()!.kill();
+    await brokers.killOne();
     await start('third');
     const found = await workers[0]!.call<string[]>('/connectors');
     assert.deepEqual(found.toSorted(), ['sink', 'source']);
@@ -139,7 +180,7 @@ try {
   });
 } finally {
   for (const worker of workers) await worker.kill();
-  await node?.stop();
+  await brokers.stop();
   if (failed === 0) rmSync(folder, { recursive: true, force: true });
   else process.stdout.write(`logs are in ${folder}\n`);
 }
