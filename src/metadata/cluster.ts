@@ -22,4 +22,6 @@ export interface ClusterMetadata {
   confirmIncarnation(): Promise<void>;
   /** The store's clock, milliseconds since the epoch. */
   nowMs(): Promise<number>;
+  /** What the whole store takes, its indexes included. */
+  bytes(): Promise<number>;
 }

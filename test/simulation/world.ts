@@ -133,7 +133,7 @@ export class World implements Surroundings {
       clusterId: CLUSTER_ID,
       store: livingStore(this.#store, life, this.disk),
       source: node.source,
-      metadata: { log: metadata.log, objects },
+      metadata: { cluster: metadata.cluster, log: metadata.log, objects },
       reader: node.reader,
       settings: MAINTENANCE,
       clock,

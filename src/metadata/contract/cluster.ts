@@ -44,6 +44,21 @@ export function clusterContract(name: string, open: OpenStore): void {
       expect(await store.metadata.cluster.incarnation()).toEqual({ restores: 1, confirmed: true });
     });
 
+    test('it says how large it is', async () => {
+      const { cluster, topics } = store.metadata;
+      const before = await cluster.bytes();
+      expect(before).toBeGreaterThan(4096);
+      for (let n = 0; n < 40; n += 1)
+        await topics.create({
+          topicId: `00000000-0000-4000-8000-0000000001${String(n).padStart(2, '0')}`,
+          name: `large-${n}`,
+          partitionCount: 1,
+          config: { 'cleanup.policy': 'x'.repeat(8_000) },
+          nowMs: 1,
+        });
+      expect(await cluster.bytes()).toBeGreaterThan(before);
+    });
+
     test("the store's clock goes on", async () => {
       const before = await store.metadata.cluster.nowMs();
       expect(await store.metadata.cluster.nowMs()).toBeGreaterThanOrEqual(before);

@@ -72,4 +72,11 @@ export class PostgresCluster implements ClusterMetadata {
       .row<{ now: number }>('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS now');
     return row!.now;
   }
+
+  async bytes(): Promise<number> {
+    const row = await this.#db
+      .on('background')
+      .row<{ bytes: number }>('SELECT pg_database_size(current_database()) AS bytes');
+    return row!.bytes;
+  }
 }

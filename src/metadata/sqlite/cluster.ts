@@ -77,4 +77,11 @@ export class SqliteCluster implements ClusterMetadata {
   async nowMs(): Promise<number> {
     return this.#clock.now();
   }
+
+  async bytes(): Promise<number> {
+    const row = this.#db
+      .prepare('SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size')
+      .get();
+    return row!['bytes'] as number;
+  }
 }

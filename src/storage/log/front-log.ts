@@ -40,6 +40,7 @@ import type {
   Watermarks,
 } from './log.ts';
 import type { OpenFlush } from './open-flush.ts';
+import { observePartitions } from './partition-gauges.ts';
 import { patchAccepted } from './patch.ts';
 import { readFront } from './read-front.ts';
 import { ReaderPins } from './reader-pins.ts';
@@ -117,6 +118,7 @@ export class FrontLog implements Log {
     const maxSlabs = Math.max(1, spare);
     this.#pins = new ReaderPins({ slabs, maxSlabs, maxCopyBytes: options.readCopyBytes });
     this.#partitions = new FrontPartitions(topics, snapshot.partitions, snapshot.transactions);
+    observePartitions(this.#partitions, topics, options.metrics);
     this.#aborted = new AbortedRanges(options);
     for (const { partitionId, lastAbortedOffset } of snapshot.transactions)
       this.#aborted.load(partitionId, lastAbortedOffset);

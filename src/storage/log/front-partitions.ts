@@ -157,6 +157,14 @@ export class FrontPartitions {
     return behind;
   }
 
+  /** Those that were ever asked for or written to. */
+  *all(): Generator<Watermarks & { readonly partitionId: number; readonly sizeBytes: number }> {
+    for (const [partitionId, { sizeBytes }] of this.#partitions) {
+      const marks = this.watermarks(partitionId);
+      if (marks !== undefined) yield { partitionId, sizeBytes, ...marks };
+    }
+  }
+
   /** True while anybody waits for a partition to move. */
   get awaited(): boolean {
     return this.#listeners.size > 0;

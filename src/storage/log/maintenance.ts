@@ -25,13 +25,14 @@ import type { RangeCleaner } from './range-cleaner.ts';
 import { startRangeCleaner } from './range-cleaner-client.ts';
 import type { LogReader } from './reader.ts';
 import { applyRetention, type RetentionPolicy } from './retention.ts';
+import { gaugeStores } from './store-gauges.ts';
 import { clusterTag } from './wal-format.ts';
 
 export interface MaintenanceOptions {
   readonly clusterId: string;
   readonly store: ObjectStore;
   readonly source: ByteSource;
-  readonly metadata: Pick<Metadata, 'log' | 'objects'>;
+  readonly metadata: Pick<Metadata, 'cluster' | 'log' | 'objects'>;
   readonly reader: Pick<LogReader, 'read' | 'replaced' | 'offsetReaching' | 'followedBytes'>;
   readonly settings: Values<typeof maintenanceSettings> & {
     readonly 'log.read.gap.bytes': number;
@@ -94,6 +95,8 @@ interface Pace {
 }
 
 const MIN_PACE_SECONDS = 1;
+/** An alarm needs no more. */
+const GAUGES_EVERY_MS = 60_000;
 /** Under load compaction by key goes at one of so many parts of its rate. */
 const BUSY_SHARE = 4;
 
@@ -166,6 +169,11 @@ export class Maintenance implements Component {
       }),
       job('sweep', settings['log.sweep.interval.ms'], async () => {
         await this.#collector.sweep();
+        return undefined;
+      }),
+      job('gauges', GAUGES_EVERY_MS, async () => {
+        const { metadata, metrics } = this.#options;
+        await gaugeStores({ metadata, metrics, graceMs: settings['log.delete.grace.ms'] });
         return undefined;
       }),
       ...(part === 'rest' ? [] : [compaction]),
