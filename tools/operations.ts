@@ -121,6 +121,25 @@ export const ROWS: readonly Row[] = [
         },
       },
       {
+        title: 'Held',
+        unit: 'bytes',
+        series: {
+          log: gauge('floe_log_bytes', 'max'),
+          '{{topic}}': 'topk(5, max by (topic) (floe_log_topic_bytes))',
+          metadata: gauge('floe_metadata_bytes', 'max'),
+        },
+      },
+      {
+        title: 'Deletion overdue',
+        unit: 's',
+        series: { overdue: gauge('floe_log_deletion_overdue_seconds', 'max') },
+      },
+      {
+        title: 'Behind open transactions',
+        unit: 'short',
+        series: { records: gauge('floe_log_stable_lag_records', 'max') },
+      },
+      {
         title: 'Left alone for now because of damage',
         unit: 'short',
         series: {
@@ -337,6 +356,13 @@ export const ALARMS: readonly Alarm[] = [
     for: '30m',
     severity: 'ticket',
     text: 'Retention, collection or compaction of the log keeps failing: storage grows. The log says why.',
+  },
+  {
+    name: 'FloeDeletionOverdue',
+    when: 'max(floe_log_deletion_overdue_seconds) > 3600',
+    for: '30m',
+    severity: 'ticket',
+    text: 'Nothing is deleted from the object store. A restore waits to be confirmed (floe doctor says so), or the store refuses deletes: the log says why.',
   },
   {
     name: 'FloeUncleanable',

@@ -34,7 +34,7 @@ ${table(topicSettings)}
 
 ${table(topicConfigs)}
 
-Understood and not served yet; refused with this reason:
+Known from elsewhere, and refused with what to set instead:
 
 | config | why |
 |---|---|

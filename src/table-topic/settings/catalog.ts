@@ -5,6 +5,8 @@ import type { Refusals } from './theme.ts';
 export const configs = {} as const satisfies Settings;
 
 export const unserved: Refusals = {
-  'table.topic.catalog.type': 'the embedded catalog is the only one served yet',
-  'table.topic.catalog.uri': 'the embedded catalog is the only one served yet',
+  'table.topic.catalog.type':
+    'one catalog holds the tables of all topics of a node: set catalog.type there',
+  'table.topic.catalog.uri':
+    'one catalog holds the tables of all topics of a node: set catalog.uri there',
 };
