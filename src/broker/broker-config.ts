@@ -22,6 +22,7 @@ export const DYNAMIC: ReadonlySet<string> = new Set<Name>([
   'log.message.timestamp.before.max.ms',
   'log.message.timestamp.after.max.ms',
   'min.insync.replicas',
+  'floe.read.only',
   'max.connections',
   'max.connections.per.ip',
   'max.connections.per.ip.overrides',

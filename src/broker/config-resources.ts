@@ -2,7 +2,9 @@
 // What AlterConfigs, IncrementalAlterConfigs and DescribeConfigs have in common. Codes are those of Kafka 4.3: a bad
 // value of a topic is INVALID_CONFIG, of a broker INVALID_REQUEST.
 import { FloeError } from '../base/error.ts';
+import { QUARANTINE_CONFIG, quarantinedPartitions } from '../metadata/quarantine.ts';
 import type { ResourceKind } from '../metadata/resource-configs.ts';
+import type { Topic } from '../metadata/topics.ts';
 import { ErrorCode } from '../protocol/errors.ts';
 import { kafkaCodeOf } from './failures.ts';
 import type { RequestContext } from './handler.ts';
@@ -154,8 +156,21 @@ function alterTopic({ services, access }: RequestContext, name: string): Alter {
     const checked = await topicConfigs.check(topic, changes, (other) =>
       access.allows('write', 'topic', other),
     );
-    if (!validateOnly) await directory.alterConfig(topic.topicId, checked);
+    if (validateOnly) return;
+    const altered = await directory.alterConfig(topic.topicId, checked);
+    if (QUARANTINE_CONFIG in checked) warnOfAbsent(services, altered);
   };
+}
+
+/** Partitions may come later: what isn't there is no mistake, but perhaps meant otherwise. */
+function warnOfAbsent({ logger }: BrokerServices, topic: Topic): void {
+  const count = topic.partitions.length;
+  const absent = [...quarantinedPartitions(topic)].filter((index) => index >= count);
+  if (absent.length === 0) return;
+  logger.warn(
+    { topic: topic.name, absent, partitions: count },
+    `${QUARANTINE_CONFIG} names partitions that the topic doesn't have`,
+  );
 }
 
 function alterBroker({ config }: BrokerServices, scope: string): Alter {

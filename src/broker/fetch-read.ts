@@ -47,7 +47,10 @@ export interface PartitionRead {
 export interface ReadPass {
   readonly partitions: readonly PartitionRead[];
   readonly bytes: number;
-  /** True when an offset was out of range: such an error ends a long poll, an unknown partition doesn't. */
+  /**
+   * True when an offset was out of range or a read failed: such an error ends a long poll, an unknown or a quarantined
+   * partition doesn't.
+   */
   readonly failed: boolean;
   release(): void;
 }
@@ -110,6 +113,9 @@ function settle(context: FetchClient, asked: FetchPartition, isolation: Isolatio
   }
   if (asked.currentLeaderEpoch > LEADER_EPOCH) {
     return failure(asked, partitionId, ErrorCode.UNKNOWN_LEADER_EPOCH);
+  }
+  if (services.topicConfigs.isQuarantined(topic!, asked.index)) {
+    return failure(asked, partitionId, ErrorCode.KAFKA_STORAGE_ERROR);
   }
   const watermarks = services.log.watermarks(partitionId);
   const none = { asked, partitionId, errorCode: 0, pieces: NOTHING, bytes: 0, aborted: NOTHING };

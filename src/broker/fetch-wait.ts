@@ -1,5 +1,6 @@
 // The wait of a long poll: until enough bytes may have come, the time is up, the leader moves, or the client is gone.
 // It never misses a commit: whoever reads first notes what the log held, and that is compared after subscribing.
+import { QUARANTINE_CONFIG } from '../metadata/quarantine.ts';
 import type { Log } from '../storage/log/log.ts';
 import type { PartitionRead } from './fetch-read.ts';
 import type { BrokerServices } from './services.ts';
@@ -16,16 +17,17 @@ export interface WaitOptions {
 
 /** The long polls of a broker that wait. */
 export class FetchWaits {
-  readonly #ends = new Set<() => void>();
+  /** What ends a poll, and what it waits for. */
+  readonly #polls = new Map<() => void, readonly PartitionRead[]>();
 
   get waiting(): number {
-    return this.#ends.size;
+    return this.#polls.size;
   }
 
-  /** @param end makes it the last. @returns what to call when the wait is over. */
-  begin(end: () => void): () => void {
-    this.#ends.add(end);
-    return () => this.#ends.delete(end);
+  /** @param end makes it the last pass over `partitions`. @returns what to call when the wait is over. */
+  begin(end: () => void, partitions: readonly PartitionRead[]): () => void {
+    this.#polls.set(end, partitions);
+    return () => this.#polls.delete(end);
   }
 
   /**
@@ -33,8 +35,28 @@ export class FetchWaits {
    * ask there while its poll waits here, be given the same by both, and kafkajs would hand it on twice.
    */
   endAll(): void {
-    for (const end of [...this.#ends]) end();
+    for (const end of [...this.#polls.keys()]) end();
   }
+
+  /** Those are answered that wait for one of these partition ids. */
+  endOf(partitionIds: ReadonlySet<number>): void {
+    for (const [end, partitions] of [...this.#polls]) {
+      if (partitions.some(({ partitionId }) => partitionIds.has(partitionId))) end();
+    }
+  }
+}
+
+/** Polls end when the quarantine of what they wait for changes: they hear of it at once. @returns how to end that. */
+export function endPollsOfQuarantine({
+  directory,
+  fetchWaits,
+}: Pick<BrokerServices, 'directory' | 'fetchWaits'>): () => void {
+  return directory.onChange((change) => {
+    if (change.kind !== 'changed' || change.previous === undefined) return;
+    const { topic, previous } = change;
+    if (topic.config[QUARANTINE_CONFIG] === previous.config[QUARANTINE_CONFIG]) return;
+    fetchWaits.endOf(new Set(topic.partitions));
+  });
 }
 
 /** Resolves when another pass is worth while; with true when it is to be the last one. */
@@ -64,7 +86,7 @@ export function waitForBytes(services: BrokerServices, options: WaitOptions): Pr
       looking = false;
       if (anything || bytesHeld(log, ids) - heldBefore >= missing) end(false);
     };
-    const over = fetchWaits.begin(giveUp);
+    const over = fetchWaits.begin(giveUp, partitions);
     // Looks after the commit at hand has told of all its partitions, so that one pass reads them together.
     const unsubscribe = log.subscribe(ids, () => {
       if (looking) return;

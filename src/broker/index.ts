@@ -18,7 +18,7 @@ import { BufferPool } from './buffer-pool.ts';
 import { clusterView, type Endpoint } from './cluster-view.ts';
 import { CopyBudget } from './copy-budget.ts';
 import { FetchSessions } from './fetch-sessions.ts';
-import { FetchWaits } from './fetch-wait.ts';
+import { endPollsOfQuarantine, FetchWaits } from './fetch-wait.ts';
 import { LANDING_BYTES } from './frame-receiver.ts';
 import { Gate } from './gate.ts';
 import { type GroupCoordinator, groupHandlers } from './groups/index.ts';
@@ -152,12 +152,16 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     await server.stop();
     throw FloeError.from(caught);
   }
+  const forget = endPollsOfQuarantine(services);
   return {
     addresses,
     config,
     topicConfigs: services.topicConfigs,
     services,
-    stop: () => server.stop(),
+    stop() {
+      forget();
+      return server.stop();
+    },
   };
 }
 

@@ -50,6 +50,23 @@ function listOf(
   };
 }
 
+/** Numbers of partitions, or nothing; whether a topic has them, now or later, is another matter. */
+export function partitionNumbers(doc: string): Setting<readonly string[]> {
+  const base = list({ default: [] as readonly string[], doc });
+  return {
+    ...base,
+    valid: 'partition numbers, as in 0,3',
+    parse(value) {
+      const items = base.parse(value);
+      for (const item of items) {
+        if (!/^\d{1,9}$/.test(item))
+          throw new FloeError('invalid', `"${item}" is not a partition number`);
+      }
+      return items;
+    },
+  };
+}
+
 /** Addresses `NAME://host:port`, or nothing. */
 export const listenerList = (doc: string) =>
   listOf(doc, 'NAME://host:port', (item) => /^[A-Za-z0-9_]+:\/\/[^\s/]*:\d+$/.test(item));

@@ -94,6 +94,10 @@ export const brokerSettings = {
     min: 1,
     doc: 'Accepted for compatibility: an acknowledged batch is durable whatever its value.',
   }),
+  'floe.read.only': bool({
+    default: false,
+    doc: 'Read-only mode of all topics that don’t set floe.read.only themselves: Produce is refused with a retriable error, all else goes on. For a while only: producers wait as long as their delivery timeout.',
+  }),
 
   // Connections
   'advertised.listeners': listenerList(

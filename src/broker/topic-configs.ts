@@ -3,8 +3,10 @@
 // Not for: acting on them (Produce reads its part through `policy`, the log gets retention from the composition root).
 import { FloeError } from '../base/error.ts';
 import { findSetting, parseSetting, type Setting, type Settings } from '../base/settings.ts';
+import { QUARANTINE_CONFIG, quarantinedPartitions } from '../metadata/quarantine.ts';
 import type { Topic } from '../metadata/topics.ts';
 import type { BrokerConfig } from './broker-config.ts';
+import { type OperatorStop, type StopPolicy, writeStop } from './operator-stops.ts';
 import { defaultRetentionMs } from './settings.ts';
 import { BROKER_SYNONYMS, topicSettings } from './topic-settings.ts';
 
@@ -32,7 +34,7 @@ export interface TopicConfigExtension {
 }
 
 /** What admission needs to know of a topic. */
-export interface TopicPolicy {
+export interface TopicPolicy extends StopPolicy {
   readonly maxMessageBytes: number;
   readonly timestampType: 'CreateTime' | 'LogAppendTime';
   readonly keysRequired: boolean;
@@ -129,13 +131,26 @@ export class TopicConfigs {
   policy(topic: Topic): TopicPolicy {
     let policy = this.#policies.get(topic);
     if (policy === undefined) {
-      policy = this.#parsePolicy(topic.config);
+      policy = this.#parsePolicy(topic);
       this.#policies.set(topic, policy);
     }
     return policy;
   }
 
-  #parsePolicy(config: Readonly<Record<string, string>>): TopicPolicy {
+  /** Cheap enough for every partition of a Fetch: most topics don't have the config. */
+  isQuarantined(topic: Topic, index: number): boolean {
+    return (
+      topic.config[QUARANTINE_CONFIG] !== undefined && this.policy(topic).quarantined.has(index)
+    );
+  }
+
+  /** Why partition `index` takes no records now; undefined where it does. */
+  writeStop(topic: Topic, index: number): OperatorStop | undefined {
+    return writeStop(topic, index, this.policy(topic));
+  }
+
+  #parsePolicy(topic: Topic): TopicPolicy {
+    const { config } = topic;
     const value = <N extends keyof typeof topicSettings>(name: N) =>
       topicSettings[name].parse(this.effective(config, name)) as ReturnType<
         (typeof topicSettings)[N]['parse']
@@ -146,6 +161,8 @@ export class TopicConfigs {
       keysRequired: value('cleanup.policy').includes('compact'),
       timestampBeforeMaxMs: value('message.timestamp.before.max.ms'),
       timestampAfterMaxMs: value('message.timestamp.after.max.ms'),
+      readOnly: value('floe.read.only'),
+      quarantined: quarantinedPartitions(topic),
     };
   }
 }

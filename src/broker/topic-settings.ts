@@ -12,7 +12,7 @@ import {
   type Settings,
 } from '../base/settings.ts';
 import { noEffect } from './compat-settings.ts';
-import { hugeLong, LONG_MAX } from './setting-types.ts';
+import { hugeLong, LONG_MAX, partitionNumbers } from './setting-types.ts';
 import type { BrokerSettings } from './settings.ts';
 
 const SEGMENTS = noEffect('the log has no segments');
@@ -134,10 +134,22 @@ const compatTopicSettings = {
   'local.retention.bytes': long({ default: -2, min: -2, doc: TIERED }),
 } as const satisfies Settings;
 
+/** Floe's own: what an operator stops for a while (operator-stops.ts). */
+const operatorSettings = {
+  'floe.read.only': bool({
+    default: false,
+    doc: 'While true, Produce is refused with NOT_ENOUGH_REPLICAS, so that clients wait and try again; all else goes on: Fetch, offsets, ends of transactions, DeleteRecords, table commits.',
+  }),
+  'floe.quarantined.partitions': partitionNumbers(
+    'Partitions put aside: Produce, Fetch and look-ups by time of theirs are answered with KAFKA_STORAGE_ERROR, their table leaves them out; the topic’s others go on.',
+  ),
+} as const satisfies Settings;
+
 /** By name. */
 export const topicSettings = {
   ...recordSettings,
   ...cleanupSettings,
+  ...operatorSettings,
   ...compatTopicSettings,
 } as const satisfies Settings;
 
@@ -167,4 +179,5 @@ export const BROKER_SYNONYMS: Readonly<Record<string, keyof BrokerSettings>> = {
   'flush.ms': 'log.flush.interval.ms',
   preallocate: 'log.preallocate',
   'unclean.leader.election.enable': 'unclean.leader.election.enable',
+  'floe.read.only': 'floe.read.only',
 };

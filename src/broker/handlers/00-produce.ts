@@ -6,9 +6,9 @@
 // been added (INVALID_TXN_STATE), v11 answers TRANSACTION_ABORTABLE instead, from v12 on the batch adds it (KIP-890).
 // In a cluster another node may coordinate the transaction, or have made the topic a moment ago: what this one has to
 // learn of that is asked for before the request starts, and what comes after it by the connection waits (`prepare`).
+// What an operator has stopped is refused before anything of the batch is looked at or noted (operator-stops.ts).
 // Simplifications: a timeout below a second counts as one, since Kafka's own answers would come at once; no hints of
 // other leaders (v10, KIP-951; skipped.ts).
-import type { Topic } from '../../metadata/topics.ts';
 import type { TransactionAdmission, TransactionMode } from '../../metadata/transactions.ts';
 import { ErrorCode } from '../../protocol/errors.ts';
 import {
@@ -20,6 +20,9 @@ import * as RecordBatch from '../../protocol/record-batch.ts';
 import { type BatchRules, isAccepted, validateBatches } from '../../protocol/validate.ts';
 import type { AppendItem, AppendOutcome } from '../../storage/log/log.ts';
 import { HANG_UP, type Handler, NO_REPLY, type Outcome, type RequestContext } from '../handler.ts';
+import { type OperatorStop, writeStop } from '../operator-stops.ts';
+import { refundProduce } from '../quotas/charge.ts';
+import type { TopicPolicy } from '../topic-configs.ts';
 import { highest, learnTopics, type NamedTopic, topicFor } from '../topic-lookup.ts';
 import type { Learnt } from '../transactions/admission.ts';
 
@@ -98,7 +101,8 @@ function admit(request: ProduceRequest, context: RequestContext, prepared: Prepa
   const acksKnown = acks === 0 || acks === 1 || acks === -1;
   for (const { name, topicId, partitionData } of request.topicData) {
     const found = topicFor(context, 'write', { name, topicId });
-    const rules = found.topic && rulesOf(found.topic, context);
+    const policy = found.topic && context.services.topicConfigs.policy(found.topic);
+    const rules = policy && rulesOf(policy, context);
     const partitions: PartitionReply[] = [];
     responses.push({ name, topicId, partitionResponses: partitions });
     for (const { index, records } of partitionData) {
@@ -108,10 +112,11 @@ function admit(request: ProduceRequest, context: RequestContext, prepared: Prepa
       } else if (rules === undefined || partitionId === undefined) {
         partitions.push(refused(index, found.errorCode || ErrorCode.UNKNOWN_TOPIC_OR_PARTITION));
       } else {
-        const checked = check(
-          { index, records, rules, partitionId, transactionalId, prepared },
-          context,
-        );
+        const stop = writeStop(found.topic!, index, policy!);
+        const checked =
+          stop === undefined
+            ? check({ index, records, rules, partitionId, transactionalId, prepared }, context)
+            : stopped({ index, records }, stop, context);
         if ('errorCode' in checked) partitions.push(checked);
         else {
           places.push({ partitions, at: partitions.length });
@@ -124,14 +129,23 @@ function admit(request: ProduceRequest, context: RequestContext, prepared: Prepa
   return { responses, items, places };
 }
 
-function rulesOf(topic: Topic, { apiVersion, services }: RequestContext): BatchRules {
-  const policy = services.topicConfigs.policy(topic);
+function rulesOf(policy: TopicPolicy, { apiVersion, services }: RequestContext): BatchRules {
   return {
     ...policy,
     maxDecompressedBytes: services.config.values['batch.decompressed.max.bytes'],
     nowMs: services.clock.now(),
     produceVersion: apiVersion,
   };
+}
+
+/** The refusal; what is not written doesn't count against the client's quota. */
+function stopped(
+  { index, records }: Pick<Unchecked, 'index' | 'records'>,
+  { errorCode, errorMessage }: OperatorStop,
+  context: RequestContext,
+): PartitionReply {
+  refundProduce(context, records?.length ?? 0);
+  return { ...refused(index, errorCode), errorMessage };
 }
 
 interface Unchecked {

@@ -1,7 +1,8 @@
 // Fetch (1), versions 4–18: reads many partitions, waiting up to `maxWaitMs` for `minBytes`.
 // Sessions by KIP-227 (fetch-sessions.ts). A batch is never cut: the first one of the first partition that has
 // any is returned even past every limit, and an offset within a batch returns it whole.
-// One unknown partition doesn't end the wait of the others; an offset out of range does, as in Kafka.
+// One unknown partition doesn't end the wait of the others; an offset out of range does, as in Kafka. A quarantined one
+// (KAFKA_STORAGE_ERROR) doesn't either, and what asks for nothing else waits, too: Java clients ask again at once.
 // v7 sessions, v9 leader epochs, v11 racks (every broker reads from the same storage, so no other is preferred: −1; the
 // rack told decides which leaders Metadata names), v12 flexible, v13 topic ids.
 // In a cluster other brokers write too: a partition or offset that isn't here yet is looked for in the store once, before
@@ -101,7 +102,7 @@ async function poll(
   for (let last = maxWaitMs <= 0; ; ) {
     const pass = await readCaughtUp(context, asked, limits);
     const { partitions, bytes, failed } = pass;
-    if (last || failed || bytes >= minBytes || !partitions.some(isReadable)) return pass;
+    if (last || failed || bytes >= minBytes || !partitions.some(mayCome)) return pass;
     // What the limits leave for the next request is there already.
     if (bytes > 0 && partitions.some((read) => leavesMore(read, isolation))) return pass;
     // Slabs are not held while waiting.
@@ -139,7 +140,9 @@ async function readCaughtUp(
   return readPass(context, asked, limits);
 }
 
-const isReadable = ({ errorCode }: PartitionRead) => errorCode === 0;
+/** It is there, and its operator may let it be read yet: a read that failed would have ended the poll. */
+const mayCome = ({ errorCode }: PartitionRead) =>
+  errorCode === 0 || errorCode === ErrorCode.KAFKA_STORAGE_ERROR;
 
 /** An empty reply, as of a Fetch that found nothing: the client asks again after its wait. */
 function throttled({ kind, session }: Exclude<FetchContext, { kind: 'refused' }>): FetchReply {

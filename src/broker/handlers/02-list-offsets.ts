@@ -1,6 +1,7 @@
 // ListOffsets (2), versions 1–11: the first record at or after a time, and the special times −1 latest,
 // −2 earliest, −3 the record with the largest timestamp (v7), −4 earliest local (v8; the same as −2, since no log
 // is tiered), −5 and −6 of tiered logs (v9, v11; nothing, −1). v2 isolation, v4 leader epochs, v6 flexible.
+// Of a quarantined partition both ends are told, they are in memory; what reads its records isn't (KAFKA_STORAGE_ERROR).
 // Simplification: the request's timeout (v10) is not used: look-ups are bounded by the log's own reads.
 import { AssertionError } from '../../base/assert.ts';
 import { FloeError } from '../../base/error.ts';
@@ -32,13 +33,16 @@ export const listOffsetsHandler: Handler<typeof listOffsetsApi> = {
   async handle(request, context) {
     const isolation = request.isolationLevel === 1 ? 'read_committed' : 'read_uncommitted';
     await learnTopics(context, () => namedIn(request));
+    const { topicConfigs } = context.services;
     // What was acknowledged before the request, by whichever broker, counts.
     await context.services.log.caughtUp();
     const topics = request.topics.map(async ({ name, partitions }): Promise<TopicReply> => {
       const { topic, errorCode } = topicFor(context, 'describe', { name });
       const replies = partitions.map((asked) => {
         const partitionId = topic?.partitions[asked.partitionIndex];
-        return answer(context, asked, { partitionId, errorCode, isolation });
+        const quarantined =
+          topic !== undefined && topicConfigs.isQuarantined(topic, asked.partitionIndex);
+        return answer(context, asked, { partitionId, errorCode, isolation, quarantined });
       });
       return { name, partitions: await Promise.all(replies) };
     });
@@ -56,12 +60,13 @@ interface Where {
   /** Why there is no topic. */
   readonly errorCode: number;
   readonly isolation: Isolation;
+  readonly quarantined: boolean;
 }
 
 async function answer(
   context: RequestContext,
   { partitionIndex, timestamp, currentLeaderEpoch }: PartitionRequest,
-  { partitionId, errorCode, isolation }: Where,
+  { partitionId, errorCode, isolation, quarantined }: Where,
 ): Promise<PartitionReply> {
   const failed = (errorCode: number): PartitionReply => {
     context.countError(errorCode);
@@ -71,6 +76,7 @@ async function answer(
     return failed(errorCode || ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
   }
   if (currentLeaderEpoch > LEADER_EPOCH) return failed(ErrorCode.UNKNOWN_LEADER_EPOCH);
+  if (quarantined && readsRecords(timestamp)) return failed(ErrorCode.KAFKA_STORAGE_ERROR);
   try {
     const found = await offsetAt(context.services, { partitionId, isolation, timestamp });
     if (found === 'gone') return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
@@ -82,6 +88,8 @@ async function answer(
     return failed(kafkaCodeOf(FloeError.from(caught)));
   }
 }
+
+const readsRecords = (timestamp: number) => timestamp >= 0 || timestamp === MAX_TIMESTAMP;
 
 interface Wanted {
   readonly partitionId: number;

@@ -18,6 +18,11 @@ export function chargeArrival(
   return apiKey === PRODUCE_KEY ? (produce?.charge(bytes, nowMs) ?? 0) : 0;
 }
 
+/** Takes back what a batch was charged that is refused until an operator lets its topic be written again. */
+export function refundProduce({ limits, services }: RequestContext, bytes: number): void {
+  limits?.produce?.add(-bytes, services.clock.monotonic());
+}
+
 /** Charges time of the front thread; a request quota makes nobody wait longer than one window at once. */
 export function chargeTime({ request }: ClientLimits, busyMs: number, nowMs: number): number {
   if (request === undefined) return 0;
