@@ -13,7 +13,7 @@ import { systemIds, systemPrng } from '../base/prng.ts';
 import { resolveSettings } from '../base/settings.ts';
 import { SteeredClock } from '../base/steered-clock.ts';
 import { HTTP_LISTENER, splitListenerSettings } from '../broker/auth/index.ts';
-import { splitListenerLimits } from '../broker/index.ts';
+import { type Broker, splitListenerLimits } from '../broker/index.ts';
 import {
   CatalogTokens,
   createCatalogServer,
@@ -128,8 +128,13 @@ async function start(node: Node): Promise<Floe> {
   const chosen = lifecycle.add('catalog client', await openCatalog({ ...node, embedded, store }));
   const { catalog, warehouse } = chosen;
   const parts = { opened, store, chosen, schemas };
-  const tables = lifecycle.add('table topics', startTables(node, parts, place));
+  let started: Broker | undefined;
+  const tables = lifecycle.add(
+    'table topics',
+    startTables(node, parts, { place, broker: () => started }),
+  );
   const broker = await startKafka(node, parts, { secured, place });
+  started = broker;
   followChanges(node, { opened, broker, secured, place });
   maintain(node, { opened, store, tables, configs: broker.topicConfigs, place });
 

@@ -12,6 +12,7 @@ import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { SchemaSource } from '../schema-registry/schema-source.ts';
 import type { Log } from '../storage/log/log.ts';
 import type { JobRunner } from './job.ts';
+import type { LaneDeps } from './lane.ts';
 import type { MaintenanceTasks } from './maintenance/task.ts';
 import { MaintenanceThread } from './maintenance/thread-client.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
@@ -43,6 +44,8 @@ export { createTopicConfigValidator, type TopicConfigValidator } from './validat
 export interface TableTopicsDeps {
   /** See {@link TableTopicsOptions}. */
   readonly mayDelete?: () => Promise<boolean>;
+  /** See {@link LaneDeps}: asked before dead letters are appended to a topic. */
+  readonly writeStop?: LaneDeps['writeStop'];
   readonly log: Log;
   readonly directory: TopicDirectory;
   readonly metadata: Pick<Metadata, 'tables'>;

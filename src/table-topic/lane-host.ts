@@ -14,7 +14,7 @@ import type { BindingDeps } from './binding.ts';
 import type { JobNeeds } from './job.ts';
 import type { Lane } from './lane.ts';
 import { formatAsk, type LaneAsk } from './lane-asks.ts';
-import { type LaneSetDeps, laneTable, makeLanes, settleAll } from './lane-set.ts';
+import { type LaneSetDeps, laneTable, makeLanes, readPartitions, settleAll } from './lane-set.ts';
 import type { TablePlacement } from './placement.ts';
 import { TableProgress } from './progress.ts';
 import { readOnlyBinding } from './read-only-binding.ts';
@@ -176,7 +176,7 @@ export class LaneHost implements Component, HeadFollower {
     // Of another generation: what the table of dead letters holds has to be looked up, too.
     const binding = again ? kept.binding : await this.#bind(head);
     await this.#progress.loadPositions();
-    const own = this.#deps.placement.lanesOf(this.#topic);
+    const own = readPartitions(this.#topic, this.#deps.placement.lanesOf(this.#topic));
     const table = laneTable(this.#deps, {
       topic: this.#topic,
       progress: this.#progress,

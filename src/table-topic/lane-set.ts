@@ -2,10 +2,11 @@
 // coordinator's node has one, and each node that partitions were given to.
 // Not for: when they run (staging.ts, lane-host.ts), which partitions they have (placement.ts).
 import type { Metrics } from '../base/metrics.ts';
+import { quarantinedPartitions } from '../metadata/quarantine.ts';
 import type { TopicDirectory } from '../metadata/topic-directory.ts';
 import type { Topic } from '../metadata/topics.ts';
 import { Lane, type LaneBinding, type LaneDeps, type LaneTable } from './lane.ts';
-import { letterPartitions } from './letter-topics.ts';
+import { letterTopic } from './letter-topics.ts';
 import type { TableProgress } from './progress.ts';
 import { letterTopicName, resolveTopicConfigs } from './settings/index.ts';
 import { countStaged } from './table-metrics.ts';
@@ -50,9 +51,15 @@ export function laneTable(deps: LaneSetDeps, table: LaneSetTable): LaneTable {
     },
     openLetters: (partition) => progress.openLetters(partition),
     reloadLetters: () => progress.loadLetters(),
-    letterPartitions: () => letterPartitions(deps, letterTopicName(name, config)),
+    letterTopic: () => letterTopic(deps, letterTopicName(name, config)),
     jobsUnderWay: deps.jobsUnderWay,
   };
+}
+
+/** Those of `partitions` (indices) that lanes read: quarantined ones stay where they are. */
+export function readPartitions(topic: Topic, partitions: Iterable<number>): readonly number[] {
+  const quarantined = quarantinedPartitions(topic);
+  return [...partitions].filter((partition) => !quarantined.has(partition));
 }
 
 /** Lanes over `partitions` (indices), each with an even share. */

@@ -13,6 +13,7 @@ import type {
   StageRequest,
   TablesMetadata,
 } from '../metadata/tables.ts';
+import type { Topic } from '../metadata/topics.ts';
 import { lastOffsetDelta } from '../protocol/record-batch.ts';
 import type { AppendItem, Log, ReadPartitionResult } from '../storage/log/log.ts';
 import type { TableBinding } from './binding.ts';
@@ -49,6 +50,8 @@ export interface LaneDeps {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly settings: TableSettings;
+  /** Why a partition takes no records now, as the broker tells clients; missing: all do. @throws FloeError */
+  readonly writeStop?: (topic: Topic, partition: number) => string | undefined;
 }
 
 /** The table as lanes see it: the coordinator's binding, or one that asks the coordinator for changes. */
@@ -76,8 +79,8 @@ export interface LaneTable {
   openLetters(partition: number): OpenLetters | undefined;
   /** A stage was refused: what is known may be old. */
   reloadLetters(): Promise<void>;
-  /** Partition ids of the topic that dead letters are appended to; it is created when missing. */
-  letterPartitions(): Promise<readonly number[]>;
+  /** The topic that dead letters are appended to; it is created when missing. */
+  letterTopic(): Promise<Topic>;
   /** A stage entered: its bytes wait to be committed. */
   staged(bytes: number, result: JobStaged): void;
   /** File name prefixes of jobs under way: the sweep leaves them alone. */
@@ -355,8 +358,8 @@ export class Lane {
     batches: readonly LetterBatch[],
   ): Promise<StageOutcome> {
     for (let placing = 0; placing < MAX_PLACINGS; placing += 1) {
-      const partitions = await this.#table.letterPartitions();
-      const items = batches.map((batch) => letterItem(batch, partitions));
+      const topic = await this.#table.letterTopic();
+      const items = batches.map((batch) => this.#letterItem(batch, topic));
       const outcome = await this.#deps.log.appendWithStage(items, request);
       if (outcome.kind === 'failed') {
         throw new FloeError('unavailable', `dead letters were not appended: ${outcome.message}`);
@@ -364,6 +367,14 @@ export class Lane {
       if (outcome.kind !== 'unplaced') return outcome;
     }
     throw new FloeError('unavailable', 'the topic of dead letters is deleted again and again');
+  }
+
+  /** @throws FloeError (trouble) where an operator has stopped writes: the table waits, no letter is passed over. */
+  #letterItem(batch: LetterBatch, topic: Topic): AppendItem {
+    const at = batch.partition % topic.partitions.length;
+    const stop = this.#deps.writeStop?.(topic, at);
+    if (stop !== undefined) throw trouble(`dead letters can't be appended: ${stop}`);
+    return letterItem(batch, topic.partitions[at]!);
   }
 
   /**
@@ -413,10 +424,10 @@ export class Lane {
   }
 }
 
-function letterItem(batch: LetterBatch, partitions: readonly number[]): AppendItem {
+function letterItem(batch: LetterBatch, partitionId: number): AppendItem {
   const { bytes, recordCount, maxTimestamp } = batch;
   return {
-    partitionId: partitions[batch.partition % partitions.length]!,
+    partitionId,
     bytes,
     recordCount,
     lastOffsetDelta: lastOffsetDelta(bytes),

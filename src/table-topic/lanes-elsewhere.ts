@@ -4,6 +4,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Topic } from '../metadata/topics.ts';
 import type { Log } from '../storage/log/log.ts';
+import { readPartitions } from './lane-set.ts';
 import type { TablePlacement } from './placement.ts';
 import type { TableProgress } from './progress.ts';
 import type { TableSettings } from './settings/index.ts';
@@ -89,6 +90,7 @@ export class LanesElsewhere {
   }
 
   #partitions(): readonly number[] {
-    return this.#deps.placement.lanesElsewhere(this.#table.topic);
+    const { topic } = this.#table;
+    return readPartitions(topic, this.#deps.placement.lanesElsewhere(topic));
   }
 }

@@ -15,20 +15,20 @@ export interface LetterTopicsDeps {
   readonly ids: IdSource;
 }
 
-/** Partition ids of the topic; letters of partition p go to number p modulo their count, so their order stays. */
-export async function letterPartitions(
+/** The topic; letters of partition p go to number p modulo its partitions, so their order stays. */
+export async function letterTopic(
   { directory, clock, ids }: LetterTopicsDeps,
   name: string,
-): Promise<readonly number[]> {
+): Promise<Topic> {
   const found = directory.byName(name);
-  if (found !== undefined) return found.partitions;
+  if (found !== undefined) return found;
   try {
     const request = { topicId: ids.uuid(), name, partitionCount: PARTITIONS, config: {} };
-    return (await directory.create({ ...request, nowMs: clock.now() })).partitions;
+    return await directory.create({ ...request, nowMs: clock.now() });
   } catch (caught) {
     const other: Topic | undefined = directory.byName(name);
     // Somebody else was first: theirs is as good.
     if (other === undefined || !isFloeError(caught, 'conflict')) throw caught;
-    return other.partitions;
+    return other;
   }
 }

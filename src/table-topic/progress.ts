@@ -4,6 +4,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { FloeError } from '../base/error.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
+import { quarantinedPartitions } from '../metadata/quarantine.ts';
 import type { OpenLetters, TableRecord, TablesMetadata } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
 import type { Log } from '../storage/log/log.ts';
@@ -22,6 +23,8 @@ export interface ProgressDeps {
 export class TableProgress {
   readonly #deps: ProgressDeps;
   readonly #topic: Topic;
+  /** Lanes begin anew when it changes. */
+  readonly #quarantined: ReadonlySet<number>;
   readonly #stagedEnds = new Map<number, number>();
   readonly #committedEnds = new Map<number, number>();
   #letters: ReadonlyMap<number, OpenLetters> = new Map();
@@ -31,6 +34,7 @@ export class TableProgress {
   constructor(deps: ProgressDeps, topic: Topic) {
     this.#deps = deps;
     this.#topic = topic;
+    this.#quarantined = quarantinedPartitions(topic);
   }
 
   /** Undefined for a partition that isn't set up yet. */
@@ -64,15 +68,14 @@ export class TableProgress {
     this.#letters = new Map(letters.map((one) => [one.partition, one]));
   }
 
-  /** Last stable offsets as of now. */
+  /** Last stable offsets as of now, of all partitions but the quarantined. */
   targets(): Offsets {
-    const { log } = this.#deps;
-    return new Map(
-      this.#topic.partitions.map((partitionId, partition) => [
-        partition,
-        log.watermarks(partitionId)?.lastStableOffset ?? 0,
-      ]),
-    );
+    const targets = new Map<number, number>();
+    for (const [partition, partitionId] of this.#topic.partitions.entries()) {
+      if (this.#quarantined.has(partition)) continue;
+      targets.set(partition, this.#deps.log.watermarks(partitionId)?.lastStableOffset ?? 0);
+    }
+    return targets;
   }
 
   /** True while something below `targets` isn't staged. */
@@ -82,16 +85,26 @@ export class TableProgress {
     );
   }
 
+  /** Those of quarantined partitions among them. */
   lagRecords(): number {
     let lag = 0;
-    for (const [partition, partitionId] of this.#topic.partitions.entries()) {
-      const marks = this.#deps.log.watermarks(partitionId);
-      if (marks === undefined) continue;
-      // A table that never got as far as its position has everything before it.
-      const committed = this.#committedEnds.get(partition) ?? marks.logStartOffset;
-      lag += Math.max(0, marks.lastStableOffset - committed);
-    }
+    for (const partition of this.#topic.partitions.keys()) lag += this.#lagOf(partition);
     return lag;
+  }
+
+  /** Records that wait because their partitions are quarantined. */
+  quarantinedRecords(): number {
+    let lag = 0;
+    for (const partition of this.#quarantined) lag += this.#lagOf(partition);
+    return lag;
+  }
+
+  #lagOf(partition: number): number {
+    const marks = this.#deps.log.watermarks(this.#topic.partitions[partition] ?? -1);
+    if (marks === undefined) return 0;
+    // A table that never got as far as its position has everything before it.
+    const committed = this.#committedEnds.get(partition) ?? marks.logStartOffset;
+    return Math.max(0, marks.lastStableOffset - committed);
   }
 
   /** The table's own offsets win over what is stored here (T4). @throws FloeError (trouble) when it was moved. */

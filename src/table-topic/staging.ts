@@ -3,7 +3,7 @@
 // rings. Not for: states (coordinator.ts), what a job does (lane.ts), commits (commit-rounds.ts).
 import type { Topic } from '../metadata/topics.ts';
 import { Lane, type LaneTable } from './lane.ts';
-import { type LaneSetDeps, laneTable, makeLanes, settleAll } from './lane-set.ts';
+import { type LaneSetDeps, laneTable, makeLanes, readPartitions, settleAll } from './lane-set.ts';
 import { LanesElsewhere } from './lanes-elsewhere.ts';
 import type { TablePlacement } from './placement.ts';
 import type { TableProgress } from './progress.ts';
@@ -69,7 +69,8 @@ export class TableStaging {
       generation: () => session.record!.generation,
     };
     this.#laneTable = laneTable(this.#deps, table);
-    this.#firstLane = new Lane(this.#deps, this.#laneTable, [...topic.partitions.keys()]);
+    const all = readPartitions(topic, topic.partitions.keys());
+    this.#firstLane = new Lane(this.#deps, this.#laneTable, all);
     this.#place();
     this.close();
     const { log, placement } = this.#deps;
@@ -87,7 +88,8 @@ export class TableStaging {
   /** Lanes of the partitions that this node has. */
   #place(): void {
     this.#moved = false;
-    this.#own = this.#deps.placement.lanesOf(this.#table.topic);
+    const { topic } = this.#table;
+    this.#own = readPartitions(topic, this.#deps.placement.lanesOf(topic));
     this.#lanes = makeLanes(this.#deps, this.#laneTable!, this.#own);
   }
 
@@ -126,8 +128,9 @@ export class TableStaging {
       this.#table.progress.stagedBytes > 0 ||
       this.#lanes.some((lane) => lane.pendingRecords() > 0) ||
       this.#elsewhere.behind();
+    if (waiting || this.#table.progress.quarantinedRecords() > 0)
+      this.#behindSinceMs ??= this.#deps.clock.now();
     if (!waiting) return;
-    this.#behindSinceMs ??= this.#deps.clock.now();
     this.#commitAtMs ??= this.#deps.clock.monotonic() + this.#nextIntervalMs();
   }
 
@@ -204,9 +207,12 @@ export class TableStaging {
     return this.#elsewhere.recount();
   }
 
-  /** Everything that was there at `tickMs` (wall time) is committed. */
+  /** Everything that was there at `tickMs` (wall time) is committed, but for what is quarantined. */
   caughtUp(tickMs: number): void {
-    this.#behindSinceMs = this.#table.progress.lagRecords() === 0 ? undefined : tickMs;
+    const { progress } = this.#table;
+    if (progress.lagRecords() === 0) this.#behindSinceMs = undefined;
+    else if (progress.quarantinedRecords() === 0) this.#behindSinceMs = tickMs;
+    else this.#behindSinceMs ??= tickMs;
   }
 
   /** Since when the oldest uncommitted record waits, at most. */

@@ -1,5 +1,6 @@
 // What a table's status says: from its coordinator where that is in this process, else from what the metadata store and
 // this node's copy of the log say. Plain data; not for: commands (table-topics.ts).
+import { QUARANTINE_CONFIG, quarantinedPartitions } from '../metadata/quarantine.ts';
 import type { TableHead, TopicPositions } from '../metadata/table-lanes.ts';
 import type { TableCounters, TableRecord } from '../metadata/tables.ts';
 import type { Topic } from '../metadata/topics.ts';
@@ -17,8 +18,10 @@ export interface TableStatus {
   /** Empty until the table exists. */
   readonly tableUuid: string;
   readonly state: TableState;
-  /** Why it isn't running; empty when it is. */
+  /** Why it isn't running, or what it leaves out; empty when it does all its work. */
   readonly reason: string;
+  /** Partitions that are left out while they are quarantined; missing where none is. */
+  readonly quarantinedPartitions?: readonly number[];
   readonly lagRecords: number;
   /** Since when the oldest uncommitted record waits, at most. */
   readonly lagSeconds: number;
@@ -44,6 +47,19 @@ export type TableView = Pick<
   | 'lagSeconds'
   | 'stagedBytes'
 >;
+
+/** Partitions of the topic that its table leaves out. */
+export function leftOut(topic: Topic): readonly number[] {
+  const quarantined = quarantinedPartitions(topic);
+  return [...topic.partitions.keys()].filter((partition) => quarantined.has(partition));
+}
+
+/** What a table says that does its work, all but these partitions'. */
+export function leftOutReason(partitions: readonly number[]): string {
+  if (partitions.length === 0) return '';
+  const [are, list] = [partitions.length === 1 ? ' is' : 's are', partitions.join(', ')];
+  return `partition${are} quarantined and left out: ${list} (${QUARANTINE_CONFIG} of the topic)`;
+}
 
 /** `fault`: why there is no coordinator. */
 export function localView(view: CoordinatorView | undefined, fault: string): TableView {

@@ -5,6 +5,7 @@
 
 import { isFloeError } from '../base/error.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
+import { quarantinedPartitions } from '../metadata/quarantine.ts';
 import type { TableLanesMetadata } from '../metadata/table-lanes.ts';
 import type { Topic } from '../metadata/topics.ts';
 import type { BindingDeps, TableBinding } from './binding.ts';
@@ -60,6 +61,7 @@ export class TableTails {
     const request = { topic: topic.name, topicId: topic.topicId, partitions: topic.partitions };
     return readTail(this.#deps, {
       ...request,
+      quarantined: quarantinedPartitions(topic),
       startOf,
       config,
       metadata,

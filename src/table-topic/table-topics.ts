@@ -7,6 +7,7 @@ import type { Component } from '../base/lifecycle.ts';
 import type { TableIdentifier } from '../catalog/catalog.ts';
 import type { ClusterNode } from '../cluster/index.ts';
 import type { TableMetadata } from '../formats/iceberg/types.ts';
+import { QUARANTINE_CONFIG, quarantinedPartitions } from '../metadata/quarantine.ts';
 import type { TableLanesMetadata } from '../metadata/table-lanes.ts';
 import type { TableCounters, TableRecord } from '../metadata/tables.ts';
 import type { TopicChange } from '../metadata/topic-directory.ts';
@@ -31,7 +32,7 @@ import {
 import { sweep } from './sweep.ts';
 import { TableRecords } from './table-records.ts';
 import type { TableState } from './table-state.ts';
-import { localView, storedView, type TableStatus } from './table-status.ts';
+import { leftOut, leftOutReason, localView, storedView, type TableStatus } from './table-status.ts';
 import { TableTails, tailTable } from './table-tails.ts';
 import { TableWatch } from './table-watch.ts';
 import { readTail, type TableTail, type TailAnswer } from './tail.ts';
@@ -102,6 +103,10 @@ export class TableTopics implements Component {
     );
     options.metrics.observeGauge('floe_table_lag_records', 'Records not committed yet', () =>
       this.#lag(),
+    );
+    const quarantined = 'Partitions that tables leave out while they are quarantined';
+    options.metrics.observeGauge('floe_table_quarantined_partitions', quarantined, () =>
+      this.#leftOut(),
     );
     this.#scheduleSweep();
     const { maintenanceWorkers: workers } = options;
@@ -334,7 +339,9 @@ export class TableTopics implements Component {
     const same = binding.table?.metadata['table-uuid'] === metadata['table-uuid'];
     if (table === undefined || !same) return { files: [], gone: new Map() };
     const { name, topicId, partitions } = topic;
-    const request = { topic: name, topicId, partitions, startOf, config, metadata, table };
+    const quarantined = quarantinedPartitions(topic);
+    const place = { topic: name, topicId, partitions, quarantined, startOf };
+    const request = { ...place, config, metadata, table };
     return readTail(this.#options, request);
   }
 
@@ -540,10 +547,13 @@ export class TableTopics implements Component {
     const view = here
       ? localView(coordinator?.view(), fault)
       : await this.#storedView(topic, this.#placement.words!, counters);
+    const partitions = leftOut(topic);
     return {
       topic: topic.name,
       topicId: topic.topicId,
       ...view,
+      reason: view.reason || leftOutReason(partitions),
+      ...present('quarantinedPartitions', partitions.length > 0 ? partitions : undefined),
       commitIntervalMs:
         fault === '' ? resolveTopicConfigs(topic.config)['table.topic.commit.interval.ms'] : 0,
       counters,
@@ -582,6 +592,14 @@ export class TableTopics implements Component {
     for (const { coordinator } of this.#entries.values()) {
       if (coordinator?.view().state === state) count += 1;
     }
+    return count;
+  }
+
+  /** Of the tables that this node coordinates. */
+  #leftOut(): number {
+    let count = 0;
+    for (const { topic, coordinator } of this.#entries.values())
+      if (coordinator !== undefined) count += leftOut(topic).length;
     return count;
   }
 
@@ -657,6 +675,7 @@ const NO_COUNTERS: TableCounters = {
 /** Whether a change of the topic leaves its table's work as it is. */
 function sameForTables(before: Topic, after: Topic): boolean {
   if (before.partitions.length !== after.partitions.length) return false;
+  if (before.config[QUARANTINE_CONFIG] !== after.config[QUARANTINE_CONFIG]) return false;
   const relevant = (topic: Topic) =>
     JSON.stringify(
       Object.entries(topic.config)

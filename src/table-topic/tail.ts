@@ -31,6 +31,8 @@ export interface TailRequest {
   readonly topicId: string;
   /** Ids by partition index. */
   readonly partitions: readonly number[];
+  /** Indexes of partitions that nothing is read of: committed rows are all that a query sees of them. */
+  readonly quarantined: ReadonlySet<number>;
   /** Where a partition starts that the snapshot says nothing of. */
   readonly startOf: (partition: number) => number | undefined;
   readonly table: JobTable;
@@ -73,6 +75,7 @@ export async function readTail(deps: TailDeps, request: TailRequest): Promise<Ta
   let left = settings['table.tail.max.bytes'];
   for (;;) {
     const wanted = request.partitions.flatMap((id, partition) => {
+      if (request.quarantined.has(partition)) return [];
       const at = ends.get(partition) ?? offsets?.get(partition) ?? request.startOf(partition);
       const end = deps.log.watermarks(id)?.lastStableOffset ?? 0;
       return at === undefined || at >= end ? [] : [{ partition, id, at }];

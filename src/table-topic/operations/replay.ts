@@ -11,6 +11,7 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import type { Warehouse } from '../../catalog/index.ts';
 import { newSnapshotId, prepareCommit } from '../../formats/iceberg/index.ts';
 import type { TableMetadata } from '../../formats/iceberg/types.ts';
+import { quarantinedPartitions } from '../../metadata/quarantine.ts';
 import type { Replay, StagedLetters, TablesMetadata } from '../../metadata/tables.ts';
 import type { Topic } from '../../metadata/topics.ts';
 import type { TableBinding } from '../binding.ts';
@@ -73,9 +74,11 @@ export async function replayLetters(deps: ReplayDeps, table: ReplayTable): Promi
   let [rows, letters, gone] = [0, 0, 0];
   const oldest = new Map<number, number>();
   const starts = new Map<number, number>();
+  const quarantined = quarantinedPartitions(table.topic);
   for (const { partition } of await tables.openLetters(topicId)) {
     const marks = log.watermarks(partitions[partition]!);
-    if (marks === undefined) continue;
+    // Letters of a quarantined partition stay letters until it is read again.
+    if (marks === undefined || quarantined.has(partition)) continue;
     const from = marks.logStartOffset;
     gone += await tables.pruneLetters(topicId, partition, from);
     starts.set(partition, from);
