@@ -63,7 +63,12 @@ export class Warehouse implements FileReader {
   }
 
   async exists(uri: string): Promise<boolean> {
-    return (await this.#store.head(this.keyOf(uri))) !== undefined;
+    return (await this.size(uri)) !== undefined;
+  }
+
+  /** Bytes of a file; undefined when it isn't there. */
+  async size(uri: string): Promise<number | undefined> {
+    return (await this.#store.head(this.keyOf(uri)))?.size;
   }
 
   /** Files outside the warehouse are left alone. */

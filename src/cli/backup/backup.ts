@@ -40,8 +40,9 @@ import { METADATA_FILE } from '../../storage/log/sequencer-backend.ts';
 import { type ObjectStore, openObjectStore } from '../../storage/objects/index.ts';
 import { filePrefix } from '../../storage/paths.ts';
 import type { ServerSettings } from '../compose/node.ts';
+import { openAsked } from '../fsck/metadata.ts';
 import { BackupWriter, MANIFEST_KEY, partsOf, readManifest } from './files.ts';
-import { type Ask, type Proof, prove } from './prove.ts';
+import { type Proof, prove } from './prove.ts';
 
 export interface BackupOptions {
   /** Folder or URI of a store. */
@@ -277,14 +278,8 @@ function keepLocalFiles(
 }
 
 async function proveStore(options: BackupOptions, clusterId: string): Promise<Proof> {
-  const { dataDir, storage, settings, metadata } = options;
+  const { dataDir, storage, settings } = options;
   const store = await openStore(storage ?? join(dataDir, 'storage'), settings);
-  if (metadata === undefined) {
-    const database = new SqliteDatabase(join(dataDir, METADATA_FILE), []);
-    const ask: Ask = async (sql) => database.prepare(sql).all();
-    return prove(ask, store, clusterId).finally(() => database.close());
-  }
-  const database = openPostgres(options);
-  const ask: Ask = (sql) => database.on('background').rows(sql);
-  return prove(ask, store, clusterId).finally(() => database.close());
+  const metadata = openAsked({ ...options, applicationName: 'floe restore' });
+  return prove(metadata, store, clusterId).finally(() => metadata.close());
 }

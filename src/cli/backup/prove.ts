@@ -4,11 +4,12 @@
 import { isFloeError } from '../../base/error.ts';
 import { Warehouse } from '../../catalog/warehouse.ts';
 import type { ObjectStore } from '../../storage/objects/index.ts';
-import { parseKey, streamPrefix, walPrefix } from '../../storage/paths.ts';
+import type { Ask, AskedMetadata } from '../fsck/metadata.ts';
+import { AT_ONCE, sizeFault } from '../fsck/objects.ts';
+import { findOrphans } from '../fsck/orphans.ts';
+import { objectPages } from '../fsck/rows.ts';
+import { checkTiles } from '../fsck/tiles.ts';
 import { eachOf } from '../migrate/objects.ts';
-
-/** Asks the restored database; texts run on SQLite and PostgreSQL alike. */
-export type Ask = (sql: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 
 export interface Proof {
   readonly objects: number;
@@ -26,24 +27,28 @@ export interface Proof {
   };
 }
 
-const AT_ONCE = 16;
 const MOST_LISTED = 10;
 
-export async function prove(ask: Ask, store: ObjectStore, clusterId: string): Promise<Proof> {
-  const objects =
-    await ask(`SELECT key, bytes FROM log_objects o WHERE state = 'open' OR state = 'sealed'
-    AND EXISTS (SELECT 1 FROM object_entries e WHERE e.object_id = o.object_id)`);
+/** Of the restored database, which no broker works on yet. */
+export async function prove(
+  metadata: AskedMetadata,
+  store: ObjectStore,
+  clusterId: string,
+): Promise<Proof> {
+  const { ask } = metadata;
   const missing: string[] = [];
-  await eachOf(objects, AT_ONCE, async ({ key, bytes }) => {
-    const head = await store.head(key as string);
-    // A write-ahead file may have room behind its last flush.
-    if (head === undefined || head.size < Number(bytes)) missing.push(key as string);
-  });
+  let objects = 0;
+  for await (const page of objectPages(ask)) {
+    objects += page.length;
+    await eachOf(page, AT_ONCE, async ({ key, bytes }) => {
+      if ((await sizeFault(store, key, bytes)) !== undefined) missing.push(key);
+    });
+  }
   return {
-    objects: objects.length,
+    objects,
     missing,
     lostTables: await lostTables(ask, store),
-    ahead: await ahead(ask),
+    ahead: await ahead(metadata),
     orphans: await orphans(ask, store, clusterId),
   };
 }
@@ -51,11 +56,13 @@ export async function prove(ask: Ask, store: ObjectStore, clusterId: string): Pr
 async function lostTables(ask: Ask, store: ObjectStore): Promise<readonly string[]> {
   const warehouse = new Warehouse(store);
   const lost: string[] = [];
-  for (const { namespace, name, location } of await ask(
-    'SELECT namespace, name, metadata_location AS location FROM catalog_tables',
-  )) {
+  for (const { namespace, name, location } of await ask<{
+    namespace: string;
+    name: string;
+    location: string;
+  }>('SELECT namespace, name, metadata_location AS location FROM catalog_tables')) {
     try {
-      if (await warehouse.exists(location as string)) continue;
+      if (await warehouse.exists(location)) continue;
     } catch (caught) {
       if (!isFloeError(caught, 'invalid')) throw caught;
     }
@@ -64,31 +71,16 @@ async function lostTables(ask: Ask, store: ObjectStore): Promise<readonly string
   return lost;
 }
 
-async function ahead(ask: Ask): Promise<readonly string[]> {
-  const rows = await ask(`
-    SELECT t.topic_name AS topic, p.partition_index AS partition, p.committed_end AS committed, l.high_watermark AS log_end
-    FROM table_positions p JOIN table_topics t ON t.topic_id = p.topic_id
-    JOIN partitions q ON q.topic_id = p.topic_id AND q.partition_index = p.partition_index
-    JOIN log_partitions l ON l.partition_id = q.partition_id WHERE p.committed_end > l.high_watermark`);
-  return rows.map(
-    ({ topic, partition, committed, log_end }) =>
-      `${topic} ${partition}: the table has offsets below ${committed}, the log ends at ${log_end}`,
-  );
+async function ahead(metadata: AskedMetadata): Promise<readonly string[]> {
+  const { faults } = await checkTiles(metadata, { pause: async () => {}, maxFaults: Infinity });
+  return faults
+    .filter(({ kind }) => kind === 'ahead')
+    .map(({ partition, text }) => `${partition}: ${text}`);
 }
 
 async function orphans(ask: Ask, store: ObjectStore, clusterId: string): Promise<Proof['orphans']> {
-  const known = new Set((await ask('SELECT key FROM log_objects')).map(({ key }) => key as string));
-  let count = 0;
-  let bytes = 0;
-  const first: string[] = [];
-  for (const prefix of [walPrefix(clusterId), streamPrefix(clusterId)]) {
-    for await (const { key, size } of store.list(prefix)) {
-      if (known.has(key) || parseKey(clusterId, key) === undefined) continue;
-      count += 1;
-      bytes += size;
-      if (first.length < MOST_LISTED) first.push(key);
-    }
-  }
+  const anyAge = { nowMs: 0, orphanAgeMs: 0, withFiles: false };
+  const { count, bytes, first } = await findOrphans({ ask, store, clusterId, ...anyAge });
   return { count, bytes, first };
 }
 

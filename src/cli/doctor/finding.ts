@@ -1,11 +1,11 @@
-// What `floe doctor` finds: one line each, with what to do about it. Pure.
+// What `floe doctor` and `floe fsck` find: one line each, with what to do about it. Pure.
 import { textTable } from '../text-table.ts';
 
 /** `wrong`: records or acks are at risk, or nothing works; `warning`: worth an operator's while. */
 export type Severity = 'ok' | 'warning' | 'wrong';
 
 export interface Finding {
-  readonly area: 'store' | 'database' | 'clock' | 'catalog' | 'cluster';
+  readonly area: 'store' | 'database' | 'clock' | 'catalog' | 'cluster' | 'log' | 'tables';
   /** The setting or fact. */
   readonly what: string;
   /** As it was found. */
