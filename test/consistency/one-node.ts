@@ -30,6 +30,7 @@ export async function s3Node(folder: string): Promise<Target | undefined> {
     get http() {
       return node.http;
     },
+    stores: node.stores,
     harms: {
       ...node.harms,
       slow: slowed((int) => 100 + int(1_500)),
@@ -57,14 +58,15 @@ async function storeArguments(s3: TestS3, relay: Relay): Promise<string[]> {
 
 async function oneNode(folder: string, storage: readonly string[]): Promise<Target> {
   const brokers = `127.0.0.1:${await freePort()}`;
-  const start = () =>
-    startChild(join(folder, 'data'), ['--kafka', brokers, ...QUICK_UPKEEP, ...storage]);
+  const dataDir = join(folder, 'data');
+  const start = () => startChild(dataDir, ['--kafka', brokers, ...QUICK_UPKEEP, ...storage]);
   let node: ChildNode = await start();
   return {
     brokers,
     get http() {
       return node.addresses.http;
     },
+    stores: ['--data-dir', dataDir, ...storage],
     harms: {
       async kill(prng) {
         await node.kill();

@@ -15,7 +15,10 @@ import kafkajs from 'kafkajs';
 import { type Prng, seededPrng } from '../../src/base/prng.ts';
 import { awaitRows } from '../../src/cli/await-rows.ts';
 import { endTogether } from '../../src/cli/child.ts';
+import type { Finding } from '../../src/cli/doctor/finding.ts';
 import { call } from '../../src/cli/http-client.ts';
+import { told } from '../cluster/checks.ts';
+import { floe } from '../cluster/floe.ts';
 import { check, type Scan } from './check.ts';
 import { readHistory } from './history.ts';
 import { localNode, s3Node } from './one-node.ts';
@@ -240,6 +243,18 @@ async function tableRows(server: string): Promise<(readonly [number, number, str
   });
 }
 
+/** What is stored agrees with itself, every batch of it, while the nodes go on. */
+async function storedFaults(stores: readonly string[]): Promise<readonly string[]> {
+  const ran = await floe(['fsck', '--sample', '100', '--format', 'json', ...stores]);
+  if (ran.out === '') return [`fsck: ${told(ran)}`];
+  const findings = JSON.parse(ran.out) as readonly Finding[];
+  const sample = findings.find(({ what }) => what === 'sample');
+  say(`  fsck: ${sample?.value ?? 'read nothing'}`);
+  return findings
+    .filter(({ severity }) => severity === 'wrong')
+    .map(({ what, value }) => `fsck: ${what}: ${value}`);
+}
+
 async function evidence(run: Run) {
   const committed = await scan(run.broker, true);
   const uncommitted = await scan(run.broker, false);
@@ -258,7 +273,8 @@ async function play(run: Run, untilMs: number): Promise<boolean> {
   }
   await run.rest();
   const { faults, counts } = check(await evidence(run));
-  const all = [...run.faults, ...(run.target.faults?.() ?? []), ...faults];
+  const stored = await storedFaults(run.target.stores);
+  const all = [...run.faults, ...(run.target.faults?.() ?? []), ...faults, ...stored];
   say(`  nemeses ${JSON.stringify(run.nemeses)}`);
   say(`  ${JSON.stringify(counts)}`);
   for (const fault of all.slice(0, 20)) say(`  FAIL ${fault}`);

@@ -6,6 +6,8 @@ export interface Target {
   readonly brokers: string;
   /** HOST:PORT of the HTTP face of a node that is well. */
   readonly http: string;
+  /** Of `floe` commands that look at what is stored. */
+  readonly stores: readonly string[];
   /** By name: does it, and undoes it before it resolves. */
   readonly harms: Readonly<Record<string, (prng: Prng) => Promise<void>>>;
   /** How often a harm comes in a round of all of them. Default: once. */

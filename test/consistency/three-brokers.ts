@@ -31,6 +31,9 @@ export async function threeBrokers(folder: string, revision?: string): Promise<T
     get http() {
       return cluster.anyNode.addresses.http;
     },
+    get stores() {
+      return cluster.stores;
+    },
     harms: harmsOf(cluster, { folder, earlier }),
     weights: { [PAIR]: PAIRS, 'other-version': UPGRADES },
     // Whoever ends by itself has met what it doesn't know how to live with.
