@@ -28,6 +28,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   cluster: async () => (await import('./commands/cluster.ts')).clusterCommand(),
   doctor: async () => (await import('./commands/doctor.ts')).doctorCommand(),
   fsck: async () => (await import('./commands/fsck.ts')).fsckCommand(),
+  log: async () => (await import('./commands/log.ts')).logCommand(),
   backup: async () => (await import('./commands/backup.ts')).backupCommand(),
   restore: async () => (await import('./commands/backup.ts')).restoreCommand(),
   migrate: async () => (await import('./commands/migrate.ts')).migrateCommand(),
