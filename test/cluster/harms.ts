@@ -10,6 +10,7 @@ import type { Member, TestCluster } from './cluster.ts';
 import { databaseHarms } from './database-harms.ts';
 import type { Program } from './earlier.ts';
 import { anyMember, type Harm, someTime } from './harm.ts';
+import { operatorHarms, type StoppedTopic } from './operator-harms.ts';
 import type { Relay } from './relay.ts';
 
 /** Two of the others, together. */
@@ -28,18 +29,21 @@ export interface HarmOptions {
   readonly folder: string;
   /** Brokers change between it and this program. */
   readonly earlier?: Program | undefined;
+  /** Stopped for a while at times. */
+  readonly stopped?: StoppedTopic;
 }
 
 /** By name. */
 export function harmsOf(
   cluster: TestCluster,
-  { folder, earlier }: HarmOptions,
+  { folder, earlier, stopped }: HarmOptions,
 ): Record<string, Harm> {
   const note = (text: string) =>
     appendFileSync(join(folder, 'harms.txt'), `${new Date().toISOString()} ${text}\n`);
   const single = { ...processHarms(cluster), ...networkHarms(cluster) };
   if (earlier !== undefined) single['other-version'] = otherVersion(cluster, earlier);
   Object.assign(single, databaseHarms(cluster), bucketHarms(cluster));
+  if (stopped !== undefined) Object.assign(single, operatorHarms(cluster, stopped));
   const noted = Object.entries(single).map(([name, harm]) => {
     const both = async (prng: Prng) => {
       note(`${name} begins`);

@@ -8,6 +8,7 @@ import { earlierProgram } from '../cluster/earlier.ts';
 import { harmsOf, PAIR } from '../cluster/harms.ts';
 import { REFUSING_TRIGGERS } from '../cluster/triggers.ts';
 import { QUICK_UPKEEP, type Target } from './target.ts';
+import { PARTITIONS, TOPIC } from './topic.ts';
 
 /** Upgrades in a round: each of the three, there and back. */
 const UPGRADES = 6;
@@ -34,7 +35,11 @@ export async function threeBrokers(folder: string, revision?: string): Promise<T
     get stores() {
       return cluster.stores;
     },
-    harms: harmsOf(cluster, { folder, earlier }),
+    harms: harmsOf(cluster, {
+      folder,
+      earlier,
+      stopped: { topic: TOPIC, partitions: PARTITIONS },
+    }),
     weights: { [PAIR]: PAIRS, 'other-version': UPGRADES },
     // Whoever ends by itself has met what it doesn't know how to live with.
     faults: () => cluster.members.flatMap(({ ends }) => ends),
