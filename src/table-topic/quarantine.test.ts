@@ -6,8 +6,8 @@ import { QUARANTINE_CONFIG } from '../metadata/quarantine.ts';
 import type { Topic } from '../metadata/topics.ts';
 import type { TableTopicsDeps } from './index.ts';
 import { Bench } from './testing/bench.ts';
+import { liveRows } from './testing/live-rows.ts';
 import { FakeCluster, startNode } from './testing/nodes.ts';
-import { coordinates } from './testing/parquet-rows.ts';
 
 const TEXT = { 'table.topic.convert.value.type': 'string' };
 
@@ -30,7 +30,13 @@ afterEach(() => bench.stop());
 const quarantine = (topic: Topic, partitions: string | null) =>
   bench.directory.alterConfig(topic.topicId, { [QUARANTINE_CONFIG]: partitions });
 
-const rows = async (table: string) => coordinates(bench.warehouse, await bench.load(table));
+/** Live rows as `partition/offset`. */
+async function rows(table: string): Promise<string[]> {
+  const live = await liveRows(bench.warehouse, await bench.load(table));
+  return live
+    .map(({ values }) => `${values['_kafka_partition']}/${values['_kafka_offset']}`)
+    .toSorted();
+}
 
 const status = (name: string) => bench.tables.status(name);
 
@@ -82,6 +88,36 @@ test('a damaged partition suspends the table; quarantined, it lets the others go
   await quarantine(topic, '1');
   await bench.tables.commit('o');
   expect(await rows('o')).toEqual(['0/0']);
+});
+
+test('a rebuild leaves its rows in the table, a rewind of it is refused', async () => {
+  bench.start();
+  const topic = await bench.topic('o', TEXT, 2);
+  for (const partition of [0, 1]) bench.produce(topic, [{ value: 'a' }], partition);
+  await bench.tables.commit('o');
+  await quarantine(topic, '1');
+  expect(await bench.tables.rewind('o', { kind: 'start' })).toMatchObject({ rows: 1 });
+  expect(await rows('o')).toEqual(['1/0']);
+  await bench.tables.commit('o');
+  expect(await rows('o')).toEqual(['0/0', '1/0']);
+  const offsets = new Map([[1, 0]]);
+  await expect(bench.tables.rewind('o', { kind: 'offsets', offsets })).rejects.toThrow(
+    'partition 1 is quarantined, so its rows can\'t be made again: take it off floe.quarantined.partitions of topic "o" first',
+  );
+  expect(await rows('o')).toEqual(['0/0', '1/0']);
+});
+
+test('its dead letters stay letters while those of its neighbours are tried again', async () => {
+  bench.start();
+  const json = { 'table.topic.convert.value.type': 'json' };
+  const topic = await bench.topic('o', json, 2);
+  for (const partition of [0, 1])
+    bench.produce(topic, [{ value: '{"a":1}' }, { value: 'bad' }], partition);
+  await bench.tables.commit('o');
+  await quarantine(topic, '1');
+  expect(await bench.tables.replay('o')).toMatchObject({ rows: 0, letters: 1 });
+  await quarantine(topic, null);
+  expect(await bench.tables.replay('o')).toMatchObject({ rows: 0, letters: 2 });
 });
 
 test('the wait of its records is the table’s lag, over restarts too', async () => {

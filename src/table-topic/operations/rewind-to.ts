@@ -2,6 +2,7 @@
 // Not for: going there (rewind.ts).
 import { FloeError } from '../../base/error.ts';
 import { parseTimestamp } from '../../formats/iceberg/value.ts';
+import { QUARANTINE_CONFIG, quarantinedPartitions } from '../../metadata/quarantine.ts';
 import type { Topic } from '../../metadata/topics.ts';
 import type { Log } from '../../storage/log/log.ts';
 import type { Offsets } from '../watermark.ts';
@@ -14,13 +15,17 @@ export type RewindTo =
   /** The first record of each partition at or after it. */
   | { readonly kind: 'time'; readonly timestampMs: number };
 
-/** @throws FloeError `invalid` for a partition or offset that the topic hasn't. */
+/**
+ * Quarantined partitions stay where they are: their rows could not be made again now.
+ * @throws FloeError `invalid` for a partition or offset that the topic hasn't, or that is quarantined.
+ */
 export async function rewindOffsets(log: Log, topic: Topic, to: RewindTo): Promise<Offsets> {
   const found = new Map<number, number>();
+  const quarantined = quarantinedPartitions(topic);
   if (to.kind === 'offsets') check(log, topic, to.offsets);
   for (const [partition, partitionId] of topic.partitions.entries()) {
     const marks = log.watermarks(partitionId);
-    if (marks === undefined) continue;
+    if (marks === undefined || quarantined.has(partition)) continue;
     let offset: number | undefined = marks.logStartOffset;
     if (to.kind === 'offsets') offset = to.offsets.get(partition);
     if (to.kind === 'time') {
@@ -33,7 +38,14 @@ export async function rewindOffsets(log: Log, topic: Topic, to: RewindTo): Promi
 }
 
 function check(log: Log, topic: Topic, offsets: Offsets): void {
+  const quarantined = quarantinedPartitions(topic);
   for (const [partition, offset] of offsets) {
+    if (quarantined.has(partition)) {
+      throw new FloeError(
+        'invalid',
+        `partition ${partition} is quarantined, so its rows can't be made again: take it off ${QUARANTINE_CONFIG} of topic "${topic.name}" first`,
+      );
+    }
     const partitionId = topic.partitions[partition];
     const marks = partitionId === undefined ? undefined : log.watermarks(partitionId);
     if (marks === undefined) {
