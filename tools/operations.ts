@@ -378,6 +378,13 @@ export const ALARMS: readonly Alarm[] = [
     severity: 'ticket',
     text: 'Compaction can not read a log object, and not for once only. The log names it; restore it from a version or a backup.',
   },
+  {
+    name: 'FloeQuarantineStands',
+    when: 'sum(floe_table_quarantined_partitions) > 0',
+    for: '1h',
+    severity: 'ticket',
+    text: 'Partitions of a table are quarantined, and their records wait: floe tables list names them. Cure them and take them off floe.quarantined.partitions.',
+  },
 ];
 
 const COLUMNS = 24;
