@@ -11,6 +11,8 @@ export interface WaitOptions {
   readonly bytes: number;
   readonly minBytes: number;
   readonly deadlineMs: number;
+  /** {@link FetchWaits.changes} from before that pass. */
+  readonly changes: number;
   readonly readCommitted: boolean;
   readonly signal: AbortSignal;
 }
@@ -19,6 +21,7 @@ export interface WaitOptions {
 export class FetchWaits {
   /** What ends a poll, and what it waits for. */
   readonly #polls = new Map<() => void, readonly PartitionRead[]>();
+  #changes = 0;
 
   get waiting(): number {
     return this.#polls.size;
@@ -38,8 +41,14 @@ export class FetchWaits {
     for (const end of [...this.#polls.keys()]) end();
   }
 
+  /** How often polls of some partitions have been ended: who was reading meanwhile doesn't wait. */
+  get changes(): number {
+    return this.#changes;
+  }
+
   /** Those are answered that wait for one of these partition ids. */
   endOf(partitionIds: ReadonlySet<number>): void {
+    this.#changes += 1;
     for (const [end, partitions] of [...this.#polls]) {
       if (partitions.some(({ partitionId }) => partitionIds.has(partitionId))) end();
     }
@@ -95,7 +104,7 @@ export function waitForBytes(services: BrokerServices, options: WaitOptions): Pr
     });
     const timer = clock.setTimer(deadlineMs - clock.monotonic(), giveUp);
     signal.addEventListener('abort', giveUp, { once: true });
-    if (signal.aborted) giveUp();
+    if (signal.aborted || fetchWaits.changes !== options.changes) giveUp();
     else if (moved(log, partitions, readCommitted)) end(false);
   });
 }

@@ -307,6 +307,31 @@ describe('quarantine of a partition', () => {
     expect(await alone).toMatchObject([{ errorCode: 0 }]);
   });
 
+  it('ends a poll that was reading when it began', async () => {
+    const read = test.log.read.bind(test.log);
+    const { topicId } = test.directory.byName(topic)!;
+    test.log.read = async (request) => {
+      test.log.read = read;
+      await test.directory.alterConfig(topicId, { [QUARANTINED]: '1' });
+      return read(request);
+    };
+    // What lies at the end is answered without a read.
+    await produce(0);
+    const { responses } = await client.call(
+      fetchApi,
+      12,
+      fetchRequest(
+        [
+          { topic, partition: 0 },
+          { topic, partition: 1 },
+        ],
+        { maxWaitMs: 60_000, minBytes: 100_000 },
+      ),
+    );
+    const codes = responses.flatMap((one) => one.partitions.map(({ errorCode }) => errorCode));
+    expect(codes).toEqual([0, ErrorCode.KAFKA_STORAGE_ERROR]);
+  });
+
   it('leaves Metadata as it is', async () => {
     const ask = () =>
       client.call(metadataApi, 12, {

@@ -100,6 +100,7 @@ async function poll(
   const learning = learnTopics(context, () => namedIn(asked));
   if (learning !== undefined) await learning;
   for (let last = maxWaitMs <= 0; ; ) {
+    const { changes } = services.fetchWaits;
     const pass = await readCaughtUp(context, asked, limits);
     const { partitions, bytes, failed } = pass;
     if (last || failed || bytes >= minBytes || !partitions.some(mayCome)) return pass;
@@ -112,6 +113,7 @@ async function poll(
       bytes,
       minBytes,
       deadlineMs,
+      changes,
       readCommitted: isolation === 'read_committed',
       signal: connection.signal,
     });
