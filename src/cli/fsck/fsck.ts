@@ -23,7 +23,7 @@ import type { ServerSettings } from '../compose/node.ts';
 import { type Finding, findingsOf } from '../doctor/finding.ts';
 import type { Found } from './found.ts';
 import { type AskedMetadata, openAsked } from './metadata.ts';
-import { type CheckedObjects, checkObjects } from './objects.ts';
+import { type CheckedObjects, checkObjects, type ObjectFault } from './objects.ts';
 import { findOrphans, type Orphans } from './orphans.ts';
 import { type CheckedTables, checkTables } from './tables.ts';
 import { checkTiles, type Tiled } from './tiles.ts';
@@ -52,7 +52,9 @@ const tables = findingsOf('tables');
 const REMEDIES = {
   missing: "its offsets can't be read: bring its version back in the bucket or folder",
   damaged:
-    'consumers of these offsets are refused them: bring the version before back in the bucket or folder, or move the log start past them (kafka-delete-records)',
+    'consumers of these offsets are refused them: bring the version before back in the bucket or folder, or move the log start past them (kafka-delete-records.sh)',
+  index:
+    'object and metadata are of different times: bring back the one that is older than the other (floe restore, or a version in the bucket)',
   hole: "records of these offsets can't be read: restore the metadata of a time before (floe restore), or move the log start past them",
   ahead: 'an older log or a foreign commit: floe tables rewind',
   table: "bring the file's version back, or floe tables rebuild",
@@ -240,10 +242,14 @@ function tilesFindings({ partitions, faults }: Tiled): readonly Finding[] {
 }
 
 function objectsFindings(
-  { objects, missing, damaged, sample }: CheckedObjects,
+  { objects, missing, damaged, index, sample }: CheckedObjects,
   samplePercent: number,
 ): readonly Finding[] {
-  const findings = [...each('missing', missing), ...each('damaged', damaged)];
+  const findings = [
+    ...each('missing', missing),
+    ...each('damaged', damaged),
+    ...each('index', index),
+  ];
   if (missing.count === 0)
     findings.push(log.ok('objects', `${objects} that rows refer to, all there with their bytes`));
   if (samplePercent > 0 && damaged.count === 0) {
@@ -256,7 +262,7 @@ function objectsFindings(
   return findings;
 }
 
-function each(what: 'missing' | 'damaged', found: Found): Finding[] {
+function each(what: ObjectFault, found: Found): Finding[] {
   const findings = found.first.map((text) => log.wrong(what, text, REMEDIES[what]));
   if (found.more > 0) findings.push(log.wrong(what, `and ${found.more} more`, REMEDIES[what]));
   return findings;

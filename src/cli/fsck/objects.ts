@@ -50,6 +50,8 @@ export interface CheckedObjects {
   readonly missing: Found;
   /** Keys whose index or batches aren't what they were. */
   readonly damaged: Found;
+  /** Keys whose index says otherwise than the rows that point at it. */
+  readonly index: Found;
   readonly sample: { readonly bytes: number; readonly batches: number; readonly blocks: number };
 }
 
@@ -59,8 +61,10 @@ export const AT_ONCE = 16;
 const READ_BYTES = 4 * 1024 * 1024;
 const GAP_BYTES = 64 * 1024;
 
+export type ObjectFault = 'missing' | 'damaged' | 'index';
+
 interface Fault {
-  readonly kind: 'missing' | 'damaged';
+  readonly kind: ObjectFault;
   readonly text: string;
   /** The block that it was found in. */
   readonly position?: number;
@@ -68,7 +72,7 @@ interface Fault {
 
 export async function checkObjects(options: ObjectsOptions): Promise<CheckedObjects> {
   const { ask, topic, samplePercent, prng, pause } = options;
-  const [missing, damaged] = [new Found(), new Found()];
+  const found = { missing: new Found(), damaged: new Found(), index: new Found() };
   const examiner = new Examiner(options);
   let objects = 0;
   for await (const page of objectPages(ask, topic?.name)) {
@@ -85,11 +89,10 @@ export async function checkObjects(options: ObjectsOptions): Promise<CheckedObje
             ? []
             : await examiner.examine(again, (position) => places.has(position));
       }
-      for (const { kind, text } of faults)
-        (kind === 'missing' ? missing : damaged).add(`${row.key}: ${text}`);
+      for (const { kind, text } of faults) found[kind].add(`${row.key}: ${text}`);
     });
   }
-  return { objects, missing, damaged, sample: examiner.sample };
+  return { objects, ...found, sample: examiner.sample };
 }
 
 /** Whether the store has at least `bytes` bytes of a key; else what is wrong. A write-ahead file may have room behind its last flush. */
@@ -163,7 +166,7 @@ class Examiner {
       indexes.set(share.index_position, index);
       const range: EntryRange = shareRange(index, share);
       const fault = shareFault(index, share, range);
-      if (fault !== undefined) faults.push({ kind: 'damaged', text: fault });
+      if (fault !== undefined) faults.push({ kind: 'index', text: fault });
       for (const block of blocksIn(index, range)) if (chosen(block.position)) blocks.push(block);
     }
     return [...faults, ...(await this.#blocks(row, blocks))];

@@ -60,7 +60,7 @@ export class Tiling {
     if (this.fault !== undefined) return;
     if (this.end < high) this.fault = `nothing holds offsets ${this.end} to ${high - 1}`;
     else if (exact && this.end > high)
-      this.fault = `entries reach to offset ${this.end - 1}, but the log ends at ${high}`;
+      this.fault = `entries hold offsets up to ${this.end - 1}, though the high watermark is ${high}`;
   }
 }
 
