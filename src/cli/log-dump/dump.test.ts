@@ -228,6 +228,22 @@ test('a torn end is told and no damage, whether offsets are known or not', async
   expect(others(await lines())).toEqual([expect.stringMatching(/^damage: the last 1 bytes/)]);
 });
 
+test('a whole flush behind the last one that was committed', async () => {
+  await write();
+  const [key] = keys();
+  await write();
+  log.metadata.database.prepare('DELETE FROM flushes WHERE commit_number = 2').run();
+  const found = await lines({ key: key! });
+  expect(offsets(found).slice(2)).toEqual([
+    'orders 1 0 0 ok',
+    'orders 0   ok',
+    'orders 0   ok',
+    'orders 1   ok',
+  ]);
+  expect(found[4]).toMatchObject({ indexed: null });
+  expect(others(found)).toEqual(['tail: zeros: room for what comes']);
+});
+
 test('damage is named by its place: a batch, a header, a footer', async () => {
   await write();
   await write();

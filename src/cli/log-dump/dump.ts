@@ -87,7 +87,7 @@ export interface BatchLine extends Whose {
   readonly control: boolean;
   readonly compression: string;
   readonly crc: 'ok' | 'wrong';
-  /** Whether an entry of an index refers to it; null: no index is known. */
+  /** Whether an entry of an index refers to it; null: no index is known that reaches so far. */
   readonly indexed: boolean | null;
 }
 
@@ -381,8 +381,14 @@ class Dumper {
       control: isControl(payload, at),
       compression: COMPRESSION_NAMES[compressionType(payload, at)] ?? 'unknown',
       crc: intact ? 'ok' : 'wrong',
-      indexed: this.#places === undefined ? null : place !== undefined,
+      indexed: this.#isOpenEnd(position) ? null : place !== undefined,
     };
+  }
+
+  /** No index is known, or none yet: a running node may have committed what lies behind the last entry. */
+  #isOpenEnd(position: number): boolean {
+    const { isFile } = this.#options;
+    return this.#places === undefined || (isFile && position >= this.#indexEnd);
   }
 
   /** Batches of a run follow one another without gaps, unless they say their own offsets. */
