@@ -49,9 +49,10 @@ const raising: readonly MethodName[] = [
   'security.alterCredentials',
   'security.alterAcls',
   'quotas.alter',
+  'log.deleteRecords',
 ];
 
-/** Calls that raise a version: what nodes keep copies of has changed once they have succeeded. */
+/** Calls that raise a version for somebody who waits: what nodes keep copies of has changed once they have succeeded. */
 const RAISING: ReadonlySet<string> = new Set(raising);
 
 /**

@@ -182,12 +182,17 @@ test('log starts move everywhere, and a broker that starts again knows everythin
     expect(a.log.watermarks(partitionId)).toMatchObject({ logStartOffset, highWatermark: 6 });
   }
   expect((await read(a, partitionId, 0)).errorCode).toBe(1);
+  // Who is told of news asks at once: what was deleted is served no longer, though nobody asks for offsets.
+  const untell = b.onMetadataRaised(() => void a.log.caughtUp());
+  await b.log.deleteRecords(partitionId, 5);
+  await expect.poll(() => a.log.watermarks(partitionId)!.logStartOffset).toBe(5);
+  untell();
   const pending = append(a, partitionId);
   await a.stop();
   expect(await pending).toMatchObject({ errorCode: 0, baseOffset: 6 });
   const again = await open('a');
-  expect(again.log.watermarks(partitionId)).toMatchObject({ logStartOffset: 4, highWatermark: 8 });
-  expect((await read(again, partitionId, 4)).bases).toEqual([4]);
+  expect(again.log.watermarks(partitionId)).toMatchObject({ logStartOffset: 5, highWatermark: 8 });
+  expect((await read(again, partitionId, 5)).bases).toEqual([4]);
 });
 
 test('a database that goes down for a moment costs a moment', async () => {

@@ -1,5 +1,6 @@
 // Kafka: coordinators of groups and transactions, handlers, listeners. A node that is neither front nor coordinator has no
 // listener (clients are sent to coordinators, too); the broker behind it answers what other parts ask it.
+import { FloeError } from '../../base/error.ts';
 import type { Settings } from '../../base/settings.ts';
 import { GroupCoordinator, groupHandlers } from '../../broker/groups/index.ts';
 import { sendClientsOn } from '../../broker/growth.ts';
@@ -136,8 +137,16 @@ export function followChanges(node: Node, { opened, broker, secured, place }: Fo
     }),
   );
   follower.onVersions((versions) => copies.seen(versions));
-  // A topic, a setting, a right that was changed elsewhere counts here within a moment, not with the next poll.
-  place.onNews(() => void copies.look());
+  // A topic, a setting, a right that was changed elsewhere counts here within a moment, not with the next poll; and what
+  // somebody has deleted there is served here no longer.
+  place.onNews(() => {
+    void copies.look();
+    opened.log
+      .caughtUp()
+      .catch((caught) =>
+        node.logger.debug({ error: FloeError.from(caught).message }, 'could not look at the log'),
+      );
+  });
   directory.followOthers(() => copies.catchUp('topics'));
   const settleMs = SETTLE_HEARTBEATS * node.settings['cluster.heartbeat.ms'];
   const end = sendClientsOn(broker.services, { cluster: place.cluster, settleMs });
