@@ -144,9 +144,11 @@ export class LogWorld {
       part,
       fill: fillOfSizes(this),
     };
+    const cluster = { bytes: async () => 0, nowMs: async () => clock.now() };
+    const domains = { cluster, log: metadata, objects: metadata };
     return new Maintenance({
       ...options,
-      metadata: { log: metadata, objects: metadata } as unknown as MaintenanceOptions['metadata'],
+      metadata: domains as unknown as MaintenanceOptions['metadata'],
       cleaner: { stop: async () => {} } as unknown as MaintenanceOptions['cleaner'],
     });
   }

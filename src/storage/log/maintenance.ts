@@ -95,7 +95,7 @@ interface Pace {
 }
 
 const MIN_PACE_SECONDS = 1;
-/** An alarm needs no more. */
+/** At most so often, and no more often than is collected. */
 const GAUGES_EVERY_MS = 60_000;
 /** Under load compaction by key goes at one of so many parts of its rate. */
 const BUSY_SHARE = 4;
@@ -171,7 +171,7 @@ export class Maintenance implements Component {
         await this.#collector.sweep();
         return undefined;
       }),
-      job('gauges', GAUGES_EVERY_MS, async () => {
+      job('gauges', Math.max(GAUGES_EVERY_MS, settings['log.collect.interval.ms']), async () => {
         const { metadata, metrics } = this.#options;
         await gaugeStores({ metadata, metrics, graceMs: settings['log.delete.grace.ms'] });
         return undefined;
