@@ -85,6 +85,13 @@ export class TableProgress {
     );
   }
 
+  /** Something is staged and not committed, whoever staged it. */
+  hasStaged(): boolean {
+    return [...this.#stagedEnds].some(
+      ([partition, end]) => end > (this.#committedEnds.get(partition) ?? end),
+    );
+  }
+
   /** Those of quarantined partitions among them. */
   lagRecords(): number {
     let lag = 0;

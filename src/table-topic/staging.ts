@@ -93,12 +93,16 @@ export class TableStaging {
     this.#lanes = makeLanes(this.#deps, this.#laneTable!, this.#own);
   }
 
-  /** Partitions came from other nodes or went there: they are gone on with from where the store says. */
+  /**
+   * Partitions came from other nodes or went there: they are gone on with from where the store says. What waits of them was
+   * neither theirs nor ours when the clock was last looked at.
+   */
   async #settleIn(): Promise<void> {
     if (!this.#moved) return;
     this.#moved = false;
     await this.#table.progress.loadPositions();
     this.#place();
+    this.rearm();
   }
 
   /** The log's news don't count any more. */
@@ -125,7 +129,7 @@ export class TableStaging {
   /** Arms the commit clock when something waits. */
   rearm(): void {
     const waiting =
-      this.#table.progress.stagedBytes > 0 ||
+      this.#table.progress.hasStaged() ||
       this.#lanes.some((lane) => lane.pendingRecords() > 0) ||
       this.#elsewhere.behind();
     if (waiting || this.#table.progress.quarantinedRecords() > 0)
