@@ -309,19 +309,35 @@ test('in the reader thread consumers go before tables and maintenance', async ()
   writeFileSync(join(log.root, 'x'), 'abcdef');
   const { port1, port2 } = new MessageChannel();
   const disk = nodeDisk(log.root);
-  new ReaderWorker(port1, { files: disk, objects: disk });
-  const source = threadSource(port2);
+  // Each purpose reads at a place of its own, so that the order in which reads begin shows.
+  const places = ['consumer', 'table', 'maintenance'] as const;
   const order: string[] = [];
-  const object = { objectId: 1, key: 'x', generation: 0 };
-  const into = new Uint8Array(new SharedArrayBuffer(6));
-  const reads = (['maintenance', 'table', 'consumer', 'maintenance', 'consumer'] as const).map(
-    async (purpose) => {
-      await source.read(object, [{ position: 0, into }], { purpose });
-      order.push(purpose);
+  const noted: Disk = {
+    ...disk,
+    open(name, mode) {
+      const file = disk.open(name, mode);
+      const pread = file.pread.bind(file);
+      return Object.assign(file, {
+        preadLater: () => undefined,
+        pread(into: Uint8Array, position: number) {
+          order.push(places[position]!);
+          return pread(into, position);
+        },
+      });
     },
-  );
-  await Promise.all(reads);
+  };
+  new ReaderWorker(port1, { files: noted, objects: noted });
+  const source = threadSource(port2);
+  const object = { objectId: 1, key: 'x', generation: 0 };
+  const read = (purpose: (typeof places)[number], bytes: number) => {
+    const into = new Uint8Array(new SharedArrayBuffer(bytes));
+    const position = places.indexOf(purpose);
+    return source.read(object, [{ position, into }], { purpose }).then(() => into);
+  };
+  const purposes = ['maintenance', 'table', 'consumer', 'maintenance', 'consumer'] as const;
+  await Promise.all(purposes.map((purpose) => read(purpose, 1)));
   expect(order).toEqual(['consumer', 'consumer', 'table', 'maintenance', 'maintenance']);
+  const into = await read('consumer', 6);
   expect(Buffer.from(into).toString()).toBe('abcdef');
   await expect(
     source.read(object, [{ position: 3, into }], { purpose: 'table' }),
