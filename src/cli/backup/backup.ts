@@ -23,7 +23,6 @@ import { systemClock } from '../../base/clock.ts';
 import { FloeError } from '../../base/error.ts';
 import { noMetrics } from '../../base/metrics.ts';
 import { systemIds, systemPrng } from '../../base/prng.ts';
-import { Database } from '../../metadata/postgres/database.ts';
 import { openPostgresMetadata } from '../../metadata/postgres/index.ts';
 import { Database as SqliteDatabase } from '../../metadata/sqlite/database.ts';
 import { openDatabase } from '../../metadata/sqlite/index.ts';
@@ -41,6 +40,7 @@ import { type ObjectStore, openObjectStore } from '../../storage/objects/index.t
 import { filePrefix } from '../../storage/paths.ts';
 import type { ServerSettings } from '../compose/node.ts';
 import { openAsked } from '../fsck/metadata.ts';
+import { openPostgres } from '../stores.ts';
 import { BackupWriter, MANIFEST_KEY, partsOf, readManifest } from './files.ts';
 import { type Proof, prove } from './prove.ts';
 
@@ -89,7 +89,8 @@ function openStore(place: string, settings: ServerSettings): Promise<ObjectStore
 }
 
 async function backupPostgres(options: BackupOptions, writer: BackupWriter): Promise<Taken> {
-  const database = openPostgres(options);
+  const { metadata, settings } = options;
+  const database = openPostgres(metadata!, { settings, applicationName: 'floe backup' });
   try {
     const facts = await readSnapshot(database, (table, rows) =>
       writer.add(table, Buffer.from(rows.join('\n'))),
@@ -100,16 +101,6 @@ async function backupPostgres(options: BackupOptions, writer: BackupWriter): Pro
   } finally {
     await database.close();
   }
-}
-
-function openPostgres({ metadata, settings }: BackupOptions): Database {
-  return new Database({
-    url: metadata!,
-    clock: systemClock,
-    prng: systemPrng,
-    settings,
-    applicationName: 'floe backup',
-  });
 }
 
 async function backupSqlite({ dataDir }: BackupOptions, writer: BackupWriter): Promise<Taken> {

@@ -6,13 +6,14 @@ import { type BackupOptions, backup, noteRestored, restore } from '../backup/bac
 import { isWhole, type Proof, proofText } from '../backup/prove.ts';
 import { type ServeFlags, serveOptions } from '../options.ts';
 import { serverSettings } from '../settings.ts';
+import { withSettings, withStores } from '../store-flags.ts';
 
 interface Flags extends ServeFlags {
   readonly inPlace?: boolean;
 }
 
 export function backupCommand(): Command {
-  return withStores(new Command('backup'))
+  return withFlags(new Command('backup'))
     .description('write all metadata, as of one moment, to a folder or bucket; brokers may run')
     .argument('<place>', 'an empty folder, file:///folder or s3://bucket/prefix')
     .addHelpText(
@@ -23,7 +24,7 @@ export function backupCommand(): Command {
 }
 
 export function restoreCommand(): Command {
-  return withStores(new Command('restore'))
+  return withFlags(new Command('restore'))
     .description('bring metadata back from a backup into an empty database or data directory')
     .argument('[place]', 'of the backup: a folder, file:///folder or s3://bucket/prefix')
     .option(
@@ -38,18 +39,13 @@ export function restoreCommand(): Command {
     .action(bringBack);
 }
 
-function withStores(command: Command): Command {
-  return command
-    .option('--data-dir <dir>', 'of a node alone (default: ./floe-data)')
-    .option('--metadata <url>', 'of a cluster: postgres://user:password@host/database')
-    .option('--storage <uri>', 'of the log: s3://bucket/prefix or file:///folder')
-    .option('--s3-endpoint <url>', 'of the buckets, when they are not at AWS')
-    .option('--config <file.yaml>', 'options and settings by name')
-    .option('--set <key=value>', 'a setting; may be repeated', collect, []);
-}
-
-function collect(value: string, values: readonly string[]): readonly string[] {
-  return [...values, value];
+function withFlags(command: Command): Command {
+  return withSettings(
+    withStores(command, {
+      storage: 'of the log: s3://bucket/prefix or file:///folder',
+      s3: 'of the buckets, when they are not at AWS',
+    }),
+  );
 }
 
 function optionsOf(place: string, flags: ServeFlags): BackupOptions {

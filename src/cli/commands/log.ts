@@ -7,6 +7,7 @@ import { byteCount, findObject } from '../log-dump/find.ts';
 import { printed } from '../log-dump/print.ts';
 import { type ServeFlags, serveOptions } from '../options.ts';
 import { serverSettings } from '../settings.ts';
+import { withSettings, withStores } from '../store-flags.ts';
 
 interface DumpFlags extends ServeFlags {
   readonly records: boolean;
@@ -19,31 +20,23 @@ export function logCommand(): Command {
 }
 
 function dumpCommand(): Command {
-  return new Command('dump')
+  const command = new Command('dump')
     .description('print what lies in one object of the log: its batches, or their records')
     .argument('<object>', 'path of a file, or key in the store')
     .option('--records', 'print the records of the batches, too', false)
-    .option('--max-bytes <n>', 'of each key, value and header so many are printed', '100')
-    .option('--data-dir <dir>', 'of a node alone (default: ./floe-data)')
-    .option('--metadata <url>', 'of a cluster: postgres://user:password@host/database')
-    .option('--storage <uri>', 'where the key lies: s3://bucket/prefix or file:///folder')
-    .option('--s3-endpoint <url>', 'of the bucket, when it is not at AWS')
-    .addOption(
-      new Option('--format <format>', 'json: one object a line')
-        .choices(['table', 'json'])
-        .default('table'),
-    )
-    .option('--config <file.yaml>', 'options and settings by name')
-    .option('--set <key=value>', 'a setting; may be repeated', collect, [])
+    .option('--max-bytes <n>', 'of each key, value and header so many are printed', '100');
+  withStores(command, { storage: 'where the key lies: s3://bucket/prefix or file:///folder' });
+  command.addOption(
+    new Option('--format <format>', 'json: one object a line')
+      .choices(['table', 'json'])
+      .default('table'),
+  );
+  return withSettings(command)
     .addHelpText(
       'after',
       '\nNothing is written. Batches lie there as they were produced: offsets come from the footer of a sealed object,\nelse from the metadata. Exit code 1 if the object is damaged; a torn end of a write-ahead file is none.',
     )
     .action(run);
-}
-
-function collect(value: string, values: readonly string[]): readonly string[] {
-  return [...values, value];
 }
 
 async function run(

@@ -5,6 +5,7 @@ import { resolveSettings } from '../../base/settings.ts';
 import { migrate } from '../migrate/migrate.ts';
 import { type ServeFlags, serveOptions } from '../options.ts';
 import { serverSettings } from '../settings.ts';
+import { collect } from '../store-flags.ts';
 
 interface MigrateFlags extends ServeFlags {
   readonly fromStorage?: string;
@@ -50,10 +51,6 @@ all rows of the metadata, starts and ends of all partitions and the files and ro
 compared. Then the directory is marked as moved and served no more; nothing in it is deleted.`,
     )
     .action(run);
-}
-
-function collect(value: string, values: readonly string[]): readonly string[] {
-  return [...values, value];
 }
 
 async function run({ fromStorage, verify, warehouse, ...flags }: MigrateFlags): Promise<void> {

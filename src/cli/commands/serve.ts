@@ -4,6 +4,7 @@ import { systemClock } from '../../base/clock.ts';
 import { collectAtRest, collector, loopUtilization } from '../../base/memory-at-rest.ts';
 import { type ServeFlags, serveOptions } from '../options.ts';
 import { type Floe, serve } from '../serve.ts';
+import { collect } from '../store-flags.ts';
 
 /** SIGTERM promises an exit within ten seconds, after draining; past this the process ends without waiting. */
 const STOP_LIMIT_MS = 9_000;
@@ -47,10 +48,6 @@ export function serveCommand(): Command {
     )
     .addHelpText('after', '\nEvery setting: docs/settings.md')
     .action(run);
-}
-
-function collect(value: string, values: readonly string[]): readonly string[] {
-  return [...values, value];
 }
 
 async function run(flags: ServeFlags): Promise<void> {

@@ -2,25 +2,14 @@
 // Each part is looked through although another failed. What live brokers change meanwhile is no finding: rows are seen
 // as of one moment, and what looks wrong is looked at again.
 // Not for: whether stores, database and clocks are fit (doctor), mending anything.
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { systemClock } from '../../base/clock.ts';
 import { FloeError } from '../../base/error.ts';
-import { silentLogger } from '../../base/log.ts';
-import { noMetrics } from '../../base/metrics.ts';
-import { type Prng, systemIds, systemPrng } from '../../base/prng.ts';
-import {
-  type Catalog,
-  EmbeddedCatalog,
-  openCatalog,
-  type TableIdentifier,
-  Warehouse,
-} from '../../catalog/index.ts';
+import type { Prng } from '../../base/prng.ts';
+import type { Catalog, TableIdentifier } from '../../catalog/index.ts';
 import { readIdentity } from '../../storage/cluster.ts';
-import { type ObjectStore, openObjectStore } from '../../storage/objects/index.ts';
-import { warehousePrefix } from '../../storage/paths.ts';
+import type { ObjectStore } from '../../storage/objects/index.ts';
 import type { ServerSettings } from '../compose/node.ts';
 import { type Finding, findingsOf } from '../doctor/finding.ts';
+import { openStore, openTables, type StorePlace } from '../stores.ts';
 import type { Found } from './found.ts';
 import { type AskedMetadata, openAsked } from './metadata.ts';
 import { type CheckedObjects, checkObjects, type ObjectFault } from './objects.ts';
@@ -28,15 +17,7 @@ import { findOrphans, type Orphans } from './orphans.ts';
 import { type CheckedTables, checkTables } from './tables.ts';
 import { checkTiles, type Tiled } from './tiles.ts';
 
-export interface FsckPlace {
-  readonly dataDir: string;
-  /** `postgres://…`; undefined: SQLite in the data directory. */
-  readonly metadata: string | undefined;
-  readonly storage: string | undefined;
-  readonly settings: ServerSettings;
-}
-
-export interface FsckOptions extends FsckPlace {
+export interface FsckOptions extends StorePlace {
   /** Of the log's blocks, in percent: 0 reads none, 100 reads all. */
   readonly samplePercent: number;
   /** Only this topic's partitions, objects and table; orphans belong to none. */
@@ -77,17 +58,6 @@ export async function fsck(options: FsckOptions): Promise<readonly Finding[]> {
   }
 }
 
-/** The store of the log and of the embedded catalog's tables. */
-export function openStore({ storage, dataDir, settings }: FsckPlace): Promise<ObjectStore> {
-  return openObjectStore(storage ?? pathToFileURL(join(dataDir, 'storage')).href, {
-    clock: systemClock,
-    prng: systemPrng,
-    ids: systemIds,
-    metrics: noMetrics,
-    settings,
-  });
-}
-
 /** Every object would be missing in a wrong bucket. */
 async function checkIdentity(store: ObjectStore, clusterId: string): Promise<void> {
   const found = await readIdentity(store);
@@ -99,7 +69,7 @@ async function checkIdentity(store: ObjectStore, clusterId: string): Promise<voi
 }
 
 /** What is open already, see {@link fsck}. */
-export interface OpenParts extends Omit<FsckOptions, keyof FsckPlace> {
+export interface OpenParts extends Omit<FsckOptions, keyof StorePlace> {
   readonly settings: ServerSettings;
   readonly store: ObjectStore;
   readonly asked: AskedMetadata;
@@ -157,16 +127,7 @@ class Checks {
 
   async #tables(): Promise<readonly Finding[]> {
     const { asked, store, clusterId, settings, topic, pause } = this.#options;
-    const common = {
-      clock: systemClock,
-      prng: systemPrng,
-      ids: systemIds,
-      logger: silentLogger,
-      settings,
-    };
-    const own = new Warehouse(store, warehousePrefix(clusterId));
-    const embedded = new EmbeddedCatalog({ ...common, metadata: asked.catalog, warehouse: own });
-    const opened = await openCatalog({ ...common, metrics: noMetrics, embedded, store });
+    const opened = await openTables({ settings, metadata: asked.catalog, store, clusterId });
     try {
       const { catalog, warehouse } = opened;
       // Tables of others in a catalog of others aren't ours to judge.

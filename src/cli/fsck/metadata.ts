@@ -1,20 +1,16 @@
 // The metadata store as checks ask it: statements that run on SQLite and PostgreSQL alike, reads only, without migrations,
 // since brokers of another version may be running. Not for: what the rows mean (rows.ts).
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { systemClock } from '../../base/clock.ts';
-import { FloeError } from '../../base/error.ts';
-import { systemPrng } from '../../base/prng.ts';
 import type { CatalogMetadata } from '../../metadata/catalog.ts';
 import type { ClusterMetadata } from '../../metadata/cluster.ts';
 import { PostgresCatalog } from '../../metadata/postgres/catalog.ts';
 import { PostgresCluster } from '../../metadata/postgres/cluster.ts';
-import { Database, type Sql } from '../../metadata/postgres/database.ts';
+import type { Database, Sql } from '../../metadata/postgres/database.ts';
 import type { PostgresSettings } from '../../metadata/postgres/settings.ts';
 import { SqliteCatalog } from '../../metadata/sqlite/catalog.ts';
 import { SqliteCluster } from '../../metadata/sqlite/cluster.ts';
-import { Database as SqliteDatabase } from '../../metadata/sqlite/database.ts';
-import { METADATA_FILE } from '../../storage/log/sequencer-backend.ts';
+import type { Database as SqliteDatabase } from '../../metadata/sqlite/database.ts';
+import { openPostgres, openSqlite } from '../stores.ts';
 
 type Values = readonly (string | number)[];
 
@@ -45,14 +41,9 @@ export interface MetadataPlace {
 }
 
 /** @throws FloeError `not-found` when the directory holds no metadata. */
-export function openAsked(place: MetadataPlace): AskedMetadata {
-  if (place.metadata !== undefined) return openPostgres(place, place.metadata);
-  const path = join(place.dataDir, METADATA_FILE);
-  if (existsSync(path)) return askSqlite(new SqliteDatabase(path, []));
-  throw new FloeError(
-    'not-found',
-    `--data-dir ${place.dataDir} holds no ${METADATA_FILE}: name the directory of a node, or --metadata and --storage of a cluster`,
-  );
+export function openAsked({ metadata, dataDir, ...opening }: MetadataPlace): AskedMetadata {
+  if (metadata === undefined) return askSqlite(openSqlite(dataDir));
+  return askPostgres(openPostgres(metadata, opening));
 }
 
 /** On an open database, which `close` closes. */
@@ -76,12 +67,6 @@ export function askSqlite(database: SqliteDatabase): AskedMetadata {
     nowMs: async () => systemClock.now(),
     close: async () => database.close(),
   };
-}
-
-function openPostgres({ settings, applicationName }: MetadataPlace, url: string): AskedMetadata {
-  return askPostgres(
-    new Database({ url, clock: systemClock, prng: systemPrng, settings, applicationName }),
-  );
 }
 
 /** As {@link askSqlite}. */

@@ -5,9 +5,9 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { FloeError } from '../../base/error.ts';
 import { METADATA_FILE } from '../../storage/log/sequencer-backend.ts';
 import { generationOf, isFileKey } from '../../storage/paths.ts';
-import { type FsckPlace, openStore } from '../fsck/fsck.ts';
 import { type AskedMetadata, openAsked } from '../fsck/metadata.ts';
 import { flushesOf } from '../fsck/rows.ts';
+import { openStore, type StorePlace } from '../stores.ts';
 import type { DumpMetadata, PartitionName } from './dump.ts';
 import { type ObjectBytes, openFile, openObject } from './object-bytes.ts';
 
@@ -20,7 +20,7 @@ export interface FoundObject {
   close(): Promise<void>;
 }
 
-export interface FindOptions extends FsckPlace {
+export interface FindOptions extends StorePlace {
   /** A path, or a key. */
   readonly object: string;
   /** The options name metadata: it has to answer. */

@@ -139,7 +139,7 @@ export const logSettings = {
     default: 2_000,
     min: 10,
     max: 60_000,
-    doc: 'Several brokers: at most this often log starts and sizes are read anew that retention, DeleteRecords or compaction elsewhere changed; at once for what must not be stale, as ListOffsets.',
+    doc: 'Several brokers: at most this often log starts and sizes are read anew that retention, DeleteRecords or compaction elsewhere changed; at once for what must not be stale, as ListOffsets, and when another broker tells of DeleteRecords.',
   }),
   'log.follow.rows.lifetime.ms': int({
     default: 20_000,
