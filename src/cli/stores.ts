@@ -2,7 +2,7 @@
 // migrations. Not for: a broker's own way to them (compose/), what is asked of them.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { systemClock } from '../base/clock.ts';
 import { FloeError } from '../base/error.ts';
 import { silentLogger } from '../base/log.ts';
@@ -45,13 +45,26 @@ export function openPostgres(
   return new Database({ url, clock: systemClock, prng: systemPrng, settings, applicationName });
 }
 
+type Stored = Pick<StorePlace, 'storage' | 'dataDir' | 'settings'>;
+
+const uriOf = ({ storage, dataDir }: Stored): string =>
+  storage ?? pathToFileURL(join(dataDir, 'storage')).href;
+
+/** {@link openStore} for who writes nothing. @throws FloeError `not-found`: a folder that isn't there is not made. */
+export async function openStoreToRead(place: Stored): Promise<ObjectStore> {
+  const url = URL.canParse(uriOf(place)) ? new URL(uriOf(place)) : undefined;
+  if (url?.protocol === 'file:' && url.host === '' && !existsSync(fileURLToPath(url)))
+    throw new FloeError(
+      'not-found',
+      `storage ${url}: there is no such folder; name the one that the node or cluster stores in`,
+    );
+  return openStore(place);
+}
+
 /** The store of the log and of the embedded catalog's tables. */
-export function openStore({
-  storage,
-  dataDir,
-  settings,
-}: Pick<StorePlace, 'storage' | 'dataDir' | 'settings'>): Promise<ObjectStore> {
-  return openObjectStore(storage ?? pathToFileURL(join(dataDir, 'storage')).href, {
+export function openStore(place: Stored): Promise<ObjectStore> {
+  const { settings } = place;
+  return openObjectStore(uriOf(place), {
     clock: systemClock,
     prng: systemPrng,
     ids: systemIds,

@@ -9,7 +9,7 @@ import { readIdentity } from '../../storage/cluster.ts';
 import type { ObjectStore } from '../../storage/objects/index.ts';
 import type { ServerSettings } from '../compose/node.ts';
 import { type Finding, findingsOf } from '../doctor/finding.ts';
-import { openStore, openTables, type StorePlace } from '../stores.ts';
+import { openStoreToRead, openTables, type StorePlace } from '../stores.ts';
 import type { Found } from './found.ts';
 import { type AskedMetadata, openAsked } from './metadata.ts';
 import { type CheckedObjects, checkObjects, type ObjectFault } from './objects.ts';
@@ -50,7 +50,7 @@ export async function fsck(options: FsckOptions): Promise<readonly Finding[]> {
     const clusterId = await metadata.cluster.clusterId();
     if (clusterId === undefined)
       throw new FloeError('not-found', 'the metadata belongs to no cluster yet: nothing to check');
-    const store = await openStore(options);
+    const store = await openStoreToRead(options);
     await checkIdentity(store, clusterId);
     return await fsckOpen({ ...options, store, asked: metadata, clusterId });
   } finally {

@@ -2,12 +2,12 @@
 // or that of the data directory which a file lies in. Not for: what is in the object (dump.ts).
 import { existsSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { FloeError } from '../../base/error.ts';
+import { FloeError, isFloeError } from '../../base/error.ts';
 import { METADATA_FILE } from '../../storage/log/sequencer-backend.ts';
 import { generationOf, isFileKey } from '../../storage/paths.ts';
 import { type AskedMetadata, openAsked } from '../fsck/metadata.ts';
 import { flushesOf } from '../fsck/rows.ts';
-import { openStore, type StorePlace } from '../stores.ts';
+import { openStoreToRead, type StorePlace } from '../stores.ts';
 import type { DumpMetadata, PartitionName } from './dump.ts';
 import { type ObjectBytes, openFile, openObject } from './object-bytes.ts';
 
@@ -36,9 +36,7 @@ export async function findObject(options: FindOptions): Promise<FoundObject> {
   const isPath = existsSync(path);
   const key = KEY.exec(isPath ? path : options.object)?.[1];
   const asked = openMetadata(options, isPath ? path : undefined);
-  const bytes = isPath
-    ? await openFile(path)
-    : await openObject(await openStore(options), options.object);
+  const bytes = isPath ? await openFile(path) : await openKey(options);
   const isFile = key === undefined ? isPath : isFileKey(key);
   return {
     bytes,
@@ -50,6 +48,18 @@ export async function findObject(options: FindOptions): Promise<FoundObject> {
       await asked?.close();
     },
   };
+}
+
+/** @throws FloeError `not-found` when there is no such key, or no store that it could lie in. */
+async function openKey(options: FindOptions): Promise<ObjectBytes> {
+  const store = await openStoreToRead(options).catch((caught: unknown) => {
+    if (!isFloeError(caught, 'not-found')) throw caught;
+    throw new FloeError(
+      'not-found',
+      `there is neither a file ${options.object} here nor an object of that key: ${caught.message}`,
+    );
+  });
+  return openObject(store, options.object);
 }
 
 function openMetadata(options: FindOptions, path: string | undefined): AskedMetadata | undefined {

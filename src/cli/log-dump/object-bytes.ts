@@ -1,6 +1,6 @@
 // The bytes of one object of the log, from a local file or a store, read front to back through one window, so that looking
 // at header after header is no request each. Not for: what the bytes mean (walk.ts).
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { FloeError } from '../../base/error.ts';
 import type { ObjectStore } from '../../storage/objects/index.ts';
 
@@ -16,12 +16,11 @@ export interface ObjectBytes {
 /** @throws FloeError the system's, naming the file; `invalid` for what is no plain file. */
 export async function openFile(path: string): Promise<ObjectBytes> {
   try {
-    const file = await open(path, 'r');
-    const stats = await file.stat();
-    if (!stats.isFile()) {
-      await file.close();
+    // Before it is opened: of a pipe that would wait for a writer.
+    const stats = await stat(path);
+    if (!stats.isFile())
       throw new FloeError('invalid', `${path} is no file: name an object of the log`);
-    }
+    const file = await open(path, 'r');
     return {
       name: path,
       size: stats.size,
