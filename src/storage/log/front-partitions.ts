@@ -157,12 +157,21 @@ export class FrontPartitions {
     return behind;
   }
 
-  /** Those that were ever asked for or written to. */
-  *all(): Generator<Watermarks & { readonly partitionId: number; readonly sizeBytes: number }> {
-    for (const [partitionId, { sizeBytes }] of this.#partitions) {
-      const marks = this.watermarks(partitionId);
-      if (marks !== undefined) yield { partitionId, sizeBytes, ...marks };
+  /** Bytes of each partition that has any. Called often enough to make nothing for it. */
+  eachSize(visit: (partitionId: number, sizeBytes: number) => void): void {
+    for (const [partitionId, { sizeBytes }] of this.#partitions)
+      if (sizeBytes > 0) visit(partitionId, sizeBytes);
+  }
+
+  /** Records from last stable offset to high watermark, of the partition with most; only open transactions leave any. */
+  get stableLag(): number {
+    let most = 0;
+    for (const [partitionId, { open }] of this.#partitions) {
+      if (open === undefined) continue;
+      const { highWatermark, lastStableOffset } = this.watermarks(partitionId)!;
+      most = Math.max(most, highWatermark - lastStableOffset);
     }
+    return most;
   }
 
   /** True while anybody waits for a partition to move. */

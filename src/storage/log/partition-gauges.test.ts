@@ -1,19 +1,29 @@
 import { expect, test } from 'vitest';
 import { PrometheusMetrics } from '../../base/metrics.ts';
+import type { PartitionLog, PartitionTransactions } from '../../metadata/log.ts';
 import type { TopicDirectory } from '../../metadata/topic-directory.ts';
+import { FrontPartitions } from './front-partitions.ts';
 import { observePartitions } from './partition-gauges.ts';
 
-const of = (partitionId: number, sizeBytes: number, lastStableOffset = 9) => ({
+const state = (partitionId: number, sizeBytes: number): PartitionLog => ({
   partitionId,
   sizeBytes,
   logStartOffset: 0,
-  lastStableOffset,
   highWatermark: 9,
+  lastStableOffset: 9,
+  maxTimestamp: -1,
+});
+
+/** A transaction that began at `firstOffset` and is open. */
+const open = (partitionId: number, firstOffset: number): PartitionTransactions => ({
+  partitionId,
+  open: new Map([[1, firstOffset]]),
+  lastAbortedOffset: -1,
 });
 
 test('bytes are told in all and of the fifty largest topics, and who waits most for transactions', async () => {
-  const partitions = [of(1, 10), of(2, 30, 4), of(3, 5, 7), of(4, 0)];
-  for (let id = 100; id < 150; id += 1) partitions.push(of(id, id));
+  const states = [state(1, 10), state(2, 30), state(3, 5), state(4, 0)];
+  for (let id = 100; id < 150; id += 1) states.push(state(id, id));
   const names = new Map([
     [1, 'two'],
     [2, 'two'],
@@ -27,7 +37,8 @@ test('bytes are told in all and of the fifty largest topics, and who waits most 
   };
   const metrics = new PrometheusMetrics();
   const topics = { byPartition } as unknown as TopicDirectory;
-  observePartitions({ all: () => partitions.values() as never }, topics, metrics);
+  const partitions = new FrontPartitions(topics, states, [open(2, 4), open(3, 7)]);
+  observePartitions(partitions, topics, metrics);
   const lines = (await metrics.render()).split('\n');
   expect(lines).toContain('floe_log_stable_lag_records 5');
   const large = (149 * 150 - 99 * 100) / 2 - 120;

@@ -8,29 +8,24 @@ import type { FrontPartitions } from './front-partitions.ts';
 const LARGEST = 50;
 
 export function observePartitions(
-  partitions: Pick<FrontPartitions, 'all'>,
+  partitions: Pick<FrontPartitions, 'eachSize' | 'stableLag'>,
   topics: Pick<TopicDirectory, 'byPartition'>,
   metrics: Pick<Metrics, 'expose' | 'observeGauge'>,
 ): void {
   metrics.observeGauge(
     'floe_log_stable_lag_records',
     'Records of the partition that waits most for open transactions: last stable offset to high watermark.',
-    () => {
-      let most = 0;
-      for (const { highWatermark, lastStableOffset } of partitions.all())
-        most = Math.max(most, highWatermark - lastStableOffset);
-      return most;
-    },
+    () => partitions.stableLag,
   );
   metrics.expose(() => {
     let whole = 0;
     const byTopic = new Map<string, number>();
-    for (const { partitionId, sizeBytes } of partitions.all()) {
-      const topic = sizeBytes > 0 ? topics.byPartition(partitionId)?.topic.name : undefined;
-      if (topic === undefined) continue;
+    partitions.eachSize((partitionId, sizeBytes) => {
+      const topic = topics.byPartition(partitionId)?.topic.name;
+      if (topic === undefined) return;
       whole += sizeBytes;
       byTopic.set(topic, (byTopic.get(topic) ?? 0) + sizeBytes);
-    }
+    });
     const largest = [...byTopic].sort(([, a], [, b]) => b - a).slice(0, LARGEST);
     return [
       '# HELP floe_log_bytes Bytes that partitions hold in the log.',
